@@ -1,0 +1,40 @@
+# Two commands do everything: `make run` and `make test`; both set up .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The CPU build of torch; where your index serves a CUDA build under this name, add
+# TORCH_ARGS="--index-url <PyTorch's CPU wheel index>".
+TORCH      ?= torch==2.13.0
+TORCH_ARGS ?=
+
+.PHONY: setup run test lint table overhead clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+run: setup
+	$(BIN)/kernel-evo run softmax --effort quick
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest
+
+# The README's table: all ten CPU problems, warm and cold (about half an hour on 2 cores).
+table: setup
+	$(BIN)/python benchmarks/cpu_table.py
+
+# Engine overhead per candidate and memory, on a device that answers at once.
+overhead: setup
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) runs build dist

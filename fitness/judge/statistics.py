@@ -1,0 +1,50 @@
+"""From samples to claims: medians over rounds, and intervals by bootstrap over rounds.
+
+A *round* is one interleaved visit to every contender; its samples share the machine's mood, so rounds, never
+single launches, are what is resampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 4000
+CLAIM_ROUNDS = 8  # fewer rounds than this support a rank, not a claim
+
+
+def bootstrap_medians(values: Sequence[float]) -> NDArray[np.float64]:
+    """Medians of ``RESAMPLES`` resamples of the rounds, sorted; the resampling is fixed, so results repeat."""
+    data = np.asarray(values, dtype=np.float64)
+    rng = np.random.default_rng(len(data))
+    picks = rng.integers(0, len(data), size=(RESAMPLES, len(data)))
+    return np.sort(np.median(data[picks], axis=1))
+
+
+def interval95(values: Sequence[float]) -> tuple[float, float]:
+    """Two-sided 95 percent interval of the median."""
+    medians = bootstrap_medians(values)
+    return float(np.quantile(medians, 0.025)), float(np.quantile(medians, 0.975))
+
+
+def lower_bound95(values: Sequence[float]) -> float:
+    """One-sided 95 percent lower bound of the median."""
+    return float(np.quantile(bootstrap_medians(values), 0.05))
+
+
+def log_ratios(baseline: Sequence[float], candidate: Sequence[float]) -> list[float]:
+    """Log speed-up of each round: positive where the candidate is faster."""
+    return [float(np.log(b / c)) for b, c in zip(baseline, candidate, strict=True)]
+
+
+def half_width(ratios: Sequence[float]) -> float:
+    """Noise of an A/A measurement: the farther end of its 95 percent interval from zero."""
+    low, high = interval95(ratios)
+    return max(abs(low), abs(high))
+
+
+def median(values: Sequence[float]) -> float:
+    """The median as a plain float."""
+    return float(np.median(np.asarray(values, dtype=np.float64)))

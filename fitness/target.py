@@ -1,0 +1,74 @@
+"""The seam between search and hardware: a ``Target`` admits, builds, screens and promotes kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from fitness.card import ProblemCard
+from populations.calibration import Calibration
+from populations.kernel import Kernel
+from populations.verdict import Verdict
+
+
+class FitnessError(Exception):
+    """The user's or the machine's fault, not a kernel's; the message is one line that says what, where and what to do."""
+
+
+class ProblemError(FitnessError):
+    """A problem that cannot be loaded or cannot be judged."""
+
+
+class DeviceError(FitnessError):
+    """The judge or its device is broken or missing a feature; kernels are not to blame."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """A source that may be built. ``normal_sha``: hash without comments and layout; equal means duplicate."""
+
+    kernel: Kernel
+    normal_sha: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel made ready for the judge: a checked shared library (cpp), or a launch plan.
+
+    Attributes:
+        artifact: the file the judge loads.
+        artifact_sha: hash of what will run; equal means the same machine code.
+        traits: static facts, e.g. {"vector_bytes": 64, "text_bytes": 1432}.
+    """
+
+    kernel: Kernel
+    artifact: Path
+    artifact_sha: str
+    traits: dict[str, int] = field(default_factory=dict)
+
+
+class Target(Protocol):
+    """A device with one problem loaded. A bad kernel is a ``Verdict``; a broken machine raises ``DeviceError``."""
+
+    @property
+    def card(self) -> ProblemCard:
+        """The problem as this target sees it."""
+
+    def calibrate(self) -> Calibration:
+        """Measure baselines, A/A noise and the hardware floor; tens of seconds."""
+
+    def admit(self, kernel: Kernel) -> Admission | Verdict:
+        """Rules that need no build: size, parse, structure. Under a millisecond or two."""
+
+    def build(self, admission: Admission) -> Built | Verdict:
+        """Compile in a sandbox. May be called from several threads at once, but never during ``screen``."""
+
+    def screen(self, built: Built) -> Verdict:
+        """Smoke and search gate, then a few timing rounds: a rank, not yet a claim."""
+
+    def promote(self, built: Built) -> Verdict:
+        """Promotion gate, derived cases, and the rounds that a claim needs, under both policies."""
+
+    def close(self) -> None:
+        """Give the device back; children end."""

@@ -1,0 +1,129 @@
+"""The events a run consists of. State is a fold over them, so nothing else needs to be saved.
+
+Every *ask* of the loop ends in exactly one ``Proposed`` or ``Stillborn``; every ``Proposed`` in exactly one
+``Judged``, if need be after a resume. A kernel is counted as an evaluation when it was judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+
+from populations.calibration import Calibration
+from populations.verdict import Verdict
+
+FORMAT = 1  # of the run folder; a reader refuses a larger one
+
+
+@dataclass(frozen=True)
+class Started:
+    """The run was made; everything that decides it, so that it can be resumed and replayed."""
+
+    problem: str
+    target: str
+    seed: int
+    settings: dict[str, Any]
+    card: dict[str, Any]
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The device measured its baselines, noise and floor."""
+
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """An operator made a child that was admitted and is not a duplicate.
+
+    ``normal_sha`` is the hash of the source without comments and layout; duplicates are found by it.
+    """
+
+    ask: int
+    id: int
+    source_sha: str
+    normal_sha: str
+    language: str
+    parents: tuple[int, ...]
+    operator: str
+    rationale: str
+    tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stillborn:
+    """An ask that led to no evaluation: no place to apply the operator, a duplicate, or refused at admission."""
+
+    ask: int
+    operator: str
+    parents: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The first verdict on a kernel; this is what counts as an evaluation."""
+
+    id: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """A champion measured again with the rounds that a claim needs; the new verdict replaces the old."""
+
+    id: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A new process took the run over."""
+
+    at_evaluations: int
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The loop ended: "evaluations", "minutes", "interrupted", "exhausted"."""
+
+    why: str
+
+
+Event = Started | Calibrated | Proposed | Stillborn | Judged | Promoted | Resumed | Stopped
+KINDS: dict[str, type[Event]] = {
+    cls.__name__.lower(): cls
+    for cls in (Started, Calibrated, Proposed, Stillborn, Judged, Promoted, Resumed, Stopped)
+}
+
+
+def kind_of(event: Event) -> str:
+    """The name under which the log stores an event."""
+    return type(event).__name__.lower()
+
+
+def dump(event: Event) -> bytes:
+    """The event as JSON."""
+    return _adapter(type(event)).dump_json(event)
+
+
+def load(kind: str, body: str | bytes) -> Event:
+    """The event that ``dump`` wrote.
+
+    Raises:
+        KeyError: a kind that this version does not know.
+        pydantic.ValidationError: a body that is not of this kind.
+    """
+    return _adapter(KINDS[kind]).validate_json(body)
+
+
+@cache
+def _adapter(cls: type[Event]) -> TypeAdapter[Event]:
+    return TypeAdapter(cls, config=ConfigDict(ser_json_inf_nan="strings"))
