@@ -1,0 +1,63 @@
+"""What a kernel must beat: PyTorch eager and ``torch.compile``, gated and timed like a candidate."""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from fitness.judge.course import BaselineContender, Course
+from fitness.judge.gate import describe, judged
+from fitness.judge.problem import LoadedCase, Problem
+
+Call = Callable[[], object]
+NAMES = ("eager", "torch.compile")
+
+
+def calls(name: str, loaded: LoadedCase, sets: Sequence[tuple[list[torch.Tensor], list[torch.Tensor]]]) -> list[Call]:
+    """One ready call per argument set, reading the set's own buffers.
+
+    Args:
+        name: one of ``NAMES``.
+        loaded: the case.
+        sets: inputs and parameters of each set.
+    """
+    if name == "eager":
+        return [partial(loaded.bind(parameters), *inputs) for inputs, parameters in sets]
+    compiled = torch.compile(loaded.functional, dynamic=False)
+    return [partial(compiled, *inputs, *parameters) for inputs, parameters in sets]
+
+
+def contender(name: str, loaded: LoadedCase, course: Course) -> BaselineContender:
+    """A baseline over a course's buffers, compiled and warmed up."""
+    course.renew(course.count)
+    inputs = len(loaded.case.inputs)
+    tensors = [course.sets.inputs(index) for index in range(course.count)]
+    ready = calls(name, loaded, [(each[:inputs], each[inputs:]) for each in tensors])
+    for call in ready:
+        call()
+    return BaselineContender(ready)
+
+
+def rough_seconds(loaded: LoadedCase) -> float:
+    """About how long one eager call takes, to choose the length of a block: the least of three."""
+    draw = loaded.draw("rough")
+    call = calls("eager", loaded, [(draw.inputs, draw.parameters)])[0]
+    call()
+    return min(timeit.repeat(call, number=1, repeat=3))
+
+
+def refusal(name: str, problem: Problem, loaded: LoadedCase, key: str) -> str | None:
+    """Why a baseline does not count on a case: it failed the gate, or did not run; None where it counts."""
+    draw = loaded.draw(key)
+    try:
+        found = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]()
+    except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as why:
+        return f"did not run: {str(why).splitlines()[0][:160]}"
+    outputs = loaded.flatten(found)
+    comparison = judged(problem, loaded, draw.inputs, draw.parameters, outputs)
+    if comparison.max_error <= 1.0:
+        return None
+    return f"fails the gate: {describe(comparison, loaded.case.name)}"

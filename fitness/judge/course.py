@@ -1,0 +1,234 @@
+"""Timing on a CPU: a course is one timed case under one policy, and contenders run it in turns.
+
+A *block* is the timed unit: fresh inputs and poisoned outputs first, then the clock, then every argument set
+of the block launched exactly once, then the clock, then every output checked. The seconds per call are
+
+- warm: the slope between a block of K sets and one of 2K, so that the fixed cost of a block cancels;
+- cold: a block that rotates through three times the last-level cache, less the cost of an empty block.
+
+Baselines run in this process over the same buffers, refilled and timed alike. Blocks that the machine
+disturbed (stolen time, involuntary switches) are taken again, a few times.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from fitness.card import TensorSpec
+from fitness.judge.buffers import ArgumentSets
+from fitness.judge.runner import Runner
+from fitness.judge.statistics import median
+from populations.verdict import Evidence
+
+SETTLE_S = 0.002  # OpenMP workers of this process spin for about 1 ms after a parallel loop; let them sleep
+TRIES = 4  # of a disturbed block
+WARM_BLOCKS = 5  # of each length in one warm sample
+LONG_ENOUGH_S = 150e-6  # a warm block shorter than this is lost in the fixed cost
+COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
+COLD_ENOUGH_S = 1e-3
+MOST_SETS = 512  # each argument of each set is a mapping of its own
+CPU_SLACK_S = 1e-3  # processor time is booked late, by up to a scheduler tick
+
+
+class WrongOutput(Exception):
+    """A timed launch whose outputs do not hold."""
+
+    def __init__(self, reason: str, evidence: Evidence | None = None) -> None:
+        super().__init__(reason)
+        self.evidence = evidence
+
+
+class Disturbance(Exception):
+    """A kernel that used more processor time than its cores have: threads run on behind the clock."""
+
+
+class Contender(Protocol):
+    """Whatever runs blocks over a course's argument sets."""
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """Launch sets 0 … count-1 once each; seconds, and whether the machine disturbed it."""
+
+    def check(self, count: int) -> None:
+        """Compare all outputs of the block just run.
+
+        Raises:
+            WrongOutput: one does not hold.
+        """
+
+
+class Course:
+    """The argument sets of one timed case under one policy, and how they are renewed.
+
+    Args:
+        arguments: the entry's arguments.
+        read_only: how many of them, from the first, are inputs or parameters.
+        refill: writes fresh data, numbered by its first argument, into a set's read-only tensors.
+        policy: "warm" or "cold".
+        cache_bytes: size of the last-level cache.
+        seconds: rough time of one call, to choose the length of a block.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[TensorSpec],
+        read_only: int,
+        refill: Callable[[int, list[torch.Tensor]], None],
+        *,
+        policy: str,
+        cache_bytes: int,
+        seconds: float,
+    ) -> None:
+        self.policy = policy
+        set_bytes = sum(spec.nbytes for spec in arguments)
+        self.sets_per_block = sets_per_block(set_bytes, policy, cache_bytes, seconds)
+        self.count = self.sets_per_block * (2 if policy == "warm" else 1)
+        self.sets = ArgumentSets(arguments, read_only, self.count)
+        self._refill = refill
+        self._ordinal = 0
+
+    def sample(self, contender: Contender) -> float:
+        """Seconds per call, from the blocks that one round takes."""
+        if self.policy == "cold":
+            rotation = self._block(contender, self.sets_per_block)
+            return (rotation - self._block(contender, 0)) / self.sets_per_block
+        short, long = [], []
+        for _ in range(WARM_BLOCKS):
+            short.append(self._block(contender, self.sets_per_block))
+            long.append(self._block(contender, 2 * self.sets_per_block))
+        return max(median(long) - median(short), 1e-9) / self.sets_per_block
+
+    def _block(self, contender: Contender, count: int) -> float:
+        seconds = 0.0
+        for _ in range(TRIES):
+            self.renew(count)
+            stolen = _stolen_ticks()
+            seconds, disturbed = contender.block(count)
+            disturbed = disturbed or _stolen_ticks() > stolen
+            contender.check(count)
+            if not disturbed:
+                break
+        return seconds
+
+    def renew(self, count: int) -> None:
+        """Fresh inputs and poisoned outputs in the first ``count`` sets."""
+        for index in range(count):
+            self._ordinal += 1
+            self._refill(self._ordinal, self.sets.inputs(index))
+            self.sets.poison(index, self._ordinal)
+        time.sleep(SETTLE_S)
+
+    def close(self) -> None:
+        """Give the buffers back."""
+        self.sets.close()
+
+
+def sets_per_block(set_bytes: int, policy: str, cache_bytes: int, seconds: float) -> int:
+    """How many argument sets (K) a block launches.
+
+    Warm blocks of 2K sets stay within half the last-level cache where they can; cold ones rotate through
+    three caches and last at least a millisecond.
+    """
+    if policy == "cold":
+        rotation = -(-COLD_ROTATION * cache_bytes // set_bytes)
+        return min(max(rotation, int(COLD_ENOUGH_S / seconds) + 1), MOST_SETS)
+    wanted = int(LONG_ENOUGH_S / seconds) + 1
+    return max(1, min(wanted, cache_bytes // (4 * set_bytes), MOST_SETS // 2))
+
+
+class KernelContender:
+    """A kernel in its runner; only the clock of this process counts.
+
+    Args:
+        course: where it runs.
+        library: the built kernel.
+        check: raises WrongOutput where a set's outputs do not hold; None for a trusted probe.
+        cores: cores it may use.
+        sandboxed: whether its runner is confined.
+        timeout_s: limit of one block.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        library: Path,
+        check: Callable[[ArgumentSets, int], None] | None,
+        *,
+        cores: int,
+        sandboxed: bool,
+        timeout_s: float,
+    ) -> None:
+        self._sets = course.sets
+        self._check = check
+        self._cores = cores
+        self._timeout_s = timeout_s
+        self._runner = Runner(library, course.sets, cores=cores, sandboxed=sandboxed)
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """See Contender.
+
+        Raises:
+            Disturbance: more processor time than wall time times cores.
+        """
+        done = self._runner.block(0, count, self._timeout_s)
+        if done.cpu_seconds > done.seconds * self._cores * 1.05 + CPU_SLACK_S:
+            spent, wall = done.cpu_seconds * 1e3, done.seconds * 1e3
+            raise Disturbance(f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores")
+        return done.seconds, done.involuntary_switches > 0
+
+    def check(self, count: int) -> None:
+        """See Contender."""
+        for index in range(count if self._check else 0):
+            damage = self._sets.redzone_damage(index)
+            if damage:
+                raise WrongOutput(f"wrote outside of {damage} in a timed launch")
+            assert self._check is not None
+            self._check(self._sets, index)
+
+    def close(self) -> None:
+        """End the runner."""
+        self._runner.close()
+
+
+class BaselineContender:
+    """A framework call in this process; its outputs are kept for a block, so that its allocator rotates too."""
+
+    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+        self._calls = calls
+        self._outputs: list[object] = []
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """See Contender."""
+        self._outputs.clear()
+        calls, keep = self._calls[:count], self._outputs.append
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        start = time.perf_counter()
+        for call in calls:
+            keep(call())
+        seconds = time.perf_counter() - start
+        return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw > switches
+
+    def check(self, count: int) -> None:
+        """Nothing to do: a baseline passed the gate before and is trusted code."""
+
+
+def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[list[float]]:
+    """Samples of each contender, one a round; the order within a round alternates, so drift cancels."""
+    samples: list[list[float]] = [[] for _ in contenders]
+    order = list(range(len(contenders)))
+    for _ in range(rounds):
+        for index in order:
+            samples[index].append(course.sample(contenders[index]))
+        order.reverse()
+    return samples
+
+
+def _stolen_ticks() -> int:
+    """Time the hypervisor took from this machine, in clock ticks since boot; 0 where it is not told."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) if len(fields) > 8 else 0

@@ -1,0 +1,160 @@
+"""Is it right? A kernel meets the cases in stages, and its first failure is final.
+
+smoke (two small cases) → search gate (visible cases and four held-out shapes) → promotion gate (all of them,
+with two different poisons). Derived cases are met last and decide only whether a kernel is ``general``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from fitness.judge.bounds import bounds
+from fitness.judge.buffers import ArgumentSets
+from fitness.judge.compare import Comparison, compare
+from fitness.judge.problem import LoadedCase, Problem
+from fitness.judge.runner import KernelDied, Runner
+from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
+
+SMALL_BYTES = 1 << 20  # cases below this run twice in one process: what is remembered from a call shows
+SMOKE_CASES = 2
+SEARCH_HELD_OUT = 4
+TIMEOUT_S = 10.0  # of one launch in the gate; timed blocks have a tighter one
+
+
+class Failure(Exception):
+    """A kernel failed a case; carries what the verdict needs."""
+
+    def __init__(self, stage: Stage, case: CaseVerdict, evidence: Evidence | None) -> None:
+        super().__init__(case.reason)
+        self.stage = stage
+        self.case = case
+        self.evidence = evidence
+
+
+class Gate:
+    """The correctness gate of one problem.
+
+    Args:
+        problem: the loaded problem.
+        cores: cores a kernel may use.
+        sandboxed: whether runners are confined.
+    """
+
+    def __init__(self, problem: Problem, *, cores: int, sandboxed: bool) -> None:
+        self._problem = problem
+        self._cores = cores
+        self._sandboxed = sandboxed
+
+    def stages(self, *, promotion: bool) -> Iterator[tuple[Stage, list[LoadedCase]]]:
+        """The stages in order, each with the cases it adds."""
+        declared = [c for c in self._problem.cases if not c.case.derived]
+        by_size = sorted(declared, key=lambda c: sum(spec.nbytes for spec in c.case.arguments))
+        visible = [c for c in by_size if not c.case.held_out]
+        held_out = [c for c in declared if c.case.held_out]
+        smoke = visible[:SMOKE_CASES]
+        yield Stage.SMOKE, smoke
+        yield Stage.SEARCH_GATE, held_out[:SEARCH_HELD_OUT] + visible[SMOKE_CASES:]
+        if promotion:
+            yield Stage.PROMOTION_GATE, held_out[SEARCH_HELD_OUT:]
+
+    def passed(self, library: Path, key: str, *, promotion: bool) -> list[CaseVerdict]:
+        """Verdicts of all cases.
+
+        Raises:
+            Failure: at the first case that fails.
+        """
+        return [
+            self.case(library, loaded, key, stage)
+            for stage, cases in self.stages(promotion=promotion)
+            for loaded in cases
+        ]
+
+    def derived(self, library: Path, key: str) -> list[CaseVerdict]:
+        """Verdicts of the derived cases up to and including the first that fails."""
+        verdicts: list[CaseVerdict] = []
+        for loaded in self._problem.cases:
+            if loaded.case.derived:
+                try:
+                    verdicts.append(self.case(library, loaded, key, Stage.PROMOTION_GATE))
+                except Failure as failure:
+                    return [*verdicts, failure.case]
+        return verdicts
+
+    def case(self, library: Path, loaded: LoadedCase, key: str, stage: Stage) -> CaseVerdict:
+        """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
+
+        Raises:
+            Failure: it died, wrote where it must not, or is wrong.
+        """
+        case = loaded.case
+        blank = CaseVerdict(case.name, case.held_out, case.derived, Outcome.CORRECT)
+        read_only = len(case.inputs) + len(case.parameters)
+        launches = 2 if sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES else 1
+        worst = 0.0
+        with ArgumentSets(case.arguments, read_only, launches) as sets:
+            draws = [loaded.draw(key, ordinal) for ordinal in range(launches)]
+            for index, draw in enumerate(draws):
+                for buffer, tensor in zip(sets.inputs(index), draw.inputs + draw.parameters, strict=True):
+                    buffer.copy_(tensor)
+            try:
+                with Runner(library, sets, cores=self._cores, sandboxed=self._sandboxed) as runner:
+                    for index, draw in enumerate(draws):
+                        sets.poison(index, index + 1)
+                        runner.block(index, 1, TIMEOUT_S)
+                        found = self._compared(sets, index, loaded, draw.inputs, draw.parameters)
+                        worst = max(worst, found.max_error)
+                        if not found.max_error <= 1.0:
+                            reason = describe(found, case.name)
+                            wrong = replace(blank, status=Outcome.INCORRECT, reason=reason, max_error=found.max_error)
+                            raise Failure(stage, wrong, found.evidence)
+            except KernelDied as death:
+                reason = f"{death.reason} on case {case.name}"
+                raise Failure(stage, replace(blank, status=death.outcome, reason=reason), Evidence(case=case.name)) from death
+        return replace(blank, max_error=worst)
+
+    def _compared(
+        self,
+        sets: ArgumentSets,
+        index: int,
+        loaded: LoadedCase,
+        inputs: list[torch.Tensor],
+        parameters: list[torch.Tensor],
+    ) -> Comparison:
+        damage = sets.redzone_damage(index)
+        if damage:
+            evidence = Evidence(case=loaded.case.name, log=f"redzone of {damage} was overwritten")
+            return Comparison(float("inf"), evidence)
+        return judged(self._problem, loaded, inputs, parameters, sets.outputs(index))
+
+
+def judged(
+    problem: Problem,
+    loaded: LoadedCase,
+    inputs: list[torch.Tensor],
+    parameters: list[torch.Tensor],
+    outputs: list[torch.Tensor],
+) -> Comparison:
+    """Outputs against the float64 reference, in units of the bound."""
+    want = loaded.reference(inputs, parameters)
+    wide = [t.double() if t.is_floating_point() else t for t in inputs]
+    wide_parameters = [t.double() if t.is_floating_point() else t for t in parameters]
+    allowed = bounds(problem.tolerance, wide, wide_parameters, want, loaded.case.outputs)
+    return compare(outputs, want, allowed)
+
+
+def describe(found: Comparison, case: str) -> str:
+    """One line on a wrong result."""
+    evidence = found.evidence
+    if evidence is None:
+        return f"wrong result on case {case}"
+    if evidence.index is None:
+        return f"{evidence.log or 'wrong result'} on case {case}"
+    where = f"output {evidence.output or 0} at {list(evidence.index)}"
+    return (
+        f"wrong result on case {case}: {where} is {evidence.got!r}, expected {evidence.expected!r} "
+        f"({found.max_error:.3g} times the bound)"
+    )

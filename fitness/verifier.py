@@ -1,0 +1,21 @@
+"""The identity of the verifier: verdicts carry it, so that a stricter gate can judge old elites again."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def verifier_hash() -> str:
+    """Hash over all code that decides a verdict (the judge and the native runner), as 16 hexadecimal digits."""
+    digest = hashlib.sha256()
+    package = files("fitness")
+    for folder in ("judge", "native"):
+        for entry in sorted((package / folder).iterdir(), key=lambda e: e.name):
+            if entry.name.endswith((".py", ".c", ".h")):
+                digest.update(entry.name.encode())
+                digest.update(entry.read_bytes())
+    digest.update((package / "cpp.py").read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,89 @@
+"""Open a target by name, and verify one kernel on one problem."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+
+from fitness.target import Admission, Built, DeviceError, Target
+from populations.kernel import Kernel
+from populations.verdict import Verdict
+
+TARGETS = ("auto", "cpu")
+
+
+def problem_names() -> tuple[str, ...]:
+    """Names of the built-in problems."""
+    entries = (files("fitness") / "problems").iterdir()
+    return tuple(sorted(e.name.removesuffix(".py") for e in entries if e.name.endswith(".py") and e.name[0] != "_"))
+
+
+def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandboxed: bool = True) -> Target:
+    """The named target with a problem loaded.
+
+    Args:
+        target: "auto", "cpu", or "package.module:Name" of a class with the same arguments.
+        problem: name of a built-in problem, or path of a problem file.
+        folder: for libraries and logs.
+        seed: of the held-out shapes.
+        sandboxed: whether candidates are confined.
+
+    Raises:
+        FitnessError: unknown target, or what opening it says.
+    """
+    if ":" in target:
+        module, _, name = target.partition(":")
+        try:
+            factory = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as why:
+            raise DeviceError(f"--target {target}: {why}; give package.module:Name of an importable class") from None
+        plugged: Target = factory(problem, folder=folder, seed=seed, sandboxed=sandboxed)
+        return plugged
+    if target not in TARGETS:
+        raise DeviceError(f"--target {target} is not known; use one of {', '.join(TARGETS)}, or package.module:Name")
+    from fitness.cpu import CpuTarget  # here, so that importing fitness stays cheap
+
+    return CpuTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)
+
+
+def verify(
+    source: str,
+    problem: str,
+    *,
+    language: str = "cpp",
+    target: str = "auto",
+    seed: int = 0,
+    sandboxed: bool = True,
+) -> Verdict:
+    """The whole gate and the timer on one kernel: what ``kernel-evo verify`` does.
+
+    Args:
+        source: the kernel's text.
+        problem: name of a built-in problem, or path of a problem file.
+        language: of the source.
+        target: see ``open_target``.
+        seed: of the held-out shapes.
+        sandboxed: whether the kernel is confined.
+
+    Raises:
+        FitnessError: the problem or the machine is at fault, not the kernel.
+    """
+    with tempfile.TemporaryDirectory(prefix="kernel-evo-") as folder:
+        opened = open_target(target, problem, folder=Path(folder), seed=seed, sandboxed=sandboxed)
+        try:
+            return judge_once(opened, Kernel(source, language))
+        finally:
+            opened.close()
+
+
+def judge_once(target: Target, kernel: Kernel) -> Verdict:
+    """Admit, build and promote one kernel; the judge measures its baselines only once a kernel was right."""
+    admission = target.admit(kernel)
+    if not isinstance(admission, Admission):
+        return admission
+    built = target.build(admission)
+    if not isinstance(built, Built):
+        return built
+    return target.promote(built)
