@@ -1,0 +1,206 @@
+"""The table: what honest rounding can do to each operation, per element, before the output is rounded.
+
+``u`` is the unit roundoff of the accumulation, ``y`` the exact result, ``x`` the operand. A line returns the
+allowed absolute error and the length of the reduction behind one element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+SMALLEST_NORMAL = torch.finfo(torch.float32).tiny  # results below it may be flushed or lose their digits
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What a line of the table may look at.
+
+    ``line`` is the declaration, e.g. {"operation": "sum", "dim": 1}.
+    """
+
+    line: Mapping[str, Any]
+    inputs: list[Tensor]
+    parameters: list[Tensor]
+    y: Tensor
+    u: float
+
+    @property
+    def x(self) -> Tensor:
+        """The operand: input 0 unless the line says ``input``."""
+        return self.inputs[int(self.line.get("input", 0))]
+
+    @property
+    def dim(self) -> int | tuple[int, ...]:
+        """The reduced dimension, or several of them."""
+        dim = self.line.get("dim", -1)
+        return tuple(dim) if isinstance(dim, list | tuple) else int(dim)
+
+    @property
+    def length(self) -> int:
+        """Number of elements that a reduction over ``dim`` takes together."""
+        dims = self.dim if isinstance(self.dim, tuple) else (self.dim,)
+        return math.prod(self.x.shape[d] for d in dims)
+
+    def operand(self, index: int) -> Tensor | None:
+        """The index-th operand: inputs first, then parameters; None where there are fewer."""
+        operands = self.inputs + self.parameters
+        return operands[index] if index < len(operands) else None
+
+
+Line = Callable[[Operands], tuple[Tensor, int]]
+
+
+def exact(at: Operands) -> tuple[Tensor, int]:
+    """Nothing rounds but the output, and that only where its dtype cannot hold the value."""
+    return torch.zeros_like(at.y), 0
+
+
+def exponential(at: Operands) -> tuple[Tensor, int]:
+    """exp, tanh, sigmoid: an argument is wrong by u·|x|, which the exponential makes relative."""
+    return at.u * at.y.abs() * (8 + 4 * at.x.abs()) + SMALLEST_NORMAL, 0
+
+
+def gelu(at: Operands) -> tuple[Tensor, int]:
+    """As the exponential, and 1 + tanh cancels for negative x."""
+    size = at.x.abs()
+    return at.u * (at.y.abs() * (8 + 4 * size) + 16 * size), 0
+
+
+def silu(at: Operands) -> tuple[Tensor, int]:
+    """A sigmoid and one product."""
+    size = at.x.abs()
+    return at.u * at.y.abs() * (10 + 4 * size) + SMALLEST_NORMAL * size, 0
+
+
+def total(at: Operands) -> tuple[Tensor, int]:
+    """Sum over ``dim``."""
+    keep = at.y.dim() == at.x.dim()
+    return _accumulated(at, at.x.abs().sum(at.dim, keepdim=keep), at.length)
+
+
+def mean(at: Operands) -> tuple[Tensor, int]:
+    """Mean over ``dim``: the sum's error, shared out."""
+    keep = at.y.dim() == at.x.dim()
+    return _accumulated(at, at.x.abs().mean(at.dim, keepdim=keep), at.length)
+
+
+def matmul(at: Operands) -> tuple[Tensor, int]:
+    """``operand 0 @ operand 1``, batched or not."""
+    a, b = at.operand(0), at.operand(1)
+    assert a is not None and b is not None
+    return _accumulated(at, a.abs() @ b.abs(), a.shape[-1])
+
+
+def linear(at: Operands) -> tuple[Tensor, int]:
+    """``x @ weight.T + bias``; weight and bias follow the input, the bias may be missing."""
+    weight, bias = at.operand(1), at.operand(2)
+    assert weight is not None
+    size = functional.linear(at.x.abs(), weight.abs(), None if bias is None else bias.abs())
+    return _accumulated(at, size, weight.shape[-1])
+
+
+def convolution(at: Operands) -> tuple[Tensor, int]:
+    """1-, 2- or 3-dimensional; ``stride``, ``padding``, ``dilation``, ``groups`` as the line says."""
+    weight, bias = at.operand(1), at.operand(2)
+    assert weight is not None
+    convolve = (functional.conv1d, functional.conv2d, functional.conv3d)[weight.dim() - 3]
+    geometry = {k: at.line[k] for k in ("stride", "padding", "dilation", "groups") if k in at.line}
+    size = convolve(at.x.abs(), weight.abs(), None if bias is None else bias.abs(), **geometry)
+    return _accumulated(at, size, weight[0].numel())
+
+
+def softmax(at: Operands) -> tuple[Tensor, int]:
+    """One sum, and exponentials of the distance to the maximum."""
+    below = at.x.amax(at.dim, keepdim=True) - at.x
+    n = at.length
+    return at.y.abs() * at.u * (32 + math.sqrt(n) + 4 * below) + SMALLEST_NORMAL, n
+
+
+def logsumexp(at: Operands) -> tuple[Tensor, int]:
+    """The sum's relative error is the logarithm's absolute one; the maximum is added last and may cancel."""
+    keep = at.y.dim() == at.x.dim()
+    largest = at.x.amax(at.dim, keepdim=keep).abs()
+    n = at.length
+    return at.u * (32 + math.sqrt(n) + 4 * (at.y.abs() + largest)) + SMALLEST_NORMAL, n
+
+
+def log_softmax(at: Operands) -> tuple[Tensor, int]:
+    """x less the logsumexp."""
+    largest = at.x.amax(at.dim, keepdim=True).abs()
+    n = at.length
+    return at.u * (32 + math.sqrt(n) + 4 * (at.y.abs() + at.x.abs() + largest)), n
+
+
+def rms_norm(at: Operands) -> tuple[Tensor, int]:
+    """A sum of squares cannot cancel: everything is relative."""
+    n = at.length
+    return at.y.abs() * at.u * (16 + math.sqrt(n)) + SMALLEST_NORMAL, n
+
+
+def layer_norm(at: Operands) -> tuple[Tensor, int]:
+    """Subtracting the mean cancels, and so may adding the bias; gain and bias follow the input, if any."""
+    average = at.x.mean(at.dim, keepdim=True)
+    sigma = (at.x.var(at.dim, keepdim=True, correction=0) + at.line.get("eps", 1e-5)).sqrt()
+    return _normalised(at, at.operand(1), at.operand(2), average, sigma, at.length)
+
+
+def batch_norm(at: Operands) -> tuple[Tensor, int]:
+    """In eval mode: weight, bias, running mean and variance follow the input; channels are dimension 1."""
+    shape = [1, -1] + [1] * (at.x.dim() - 2)
+    vectors = [at.operand(i) for i in range(1, 5)]
+    weight, bias, average, variance = (v.reshape(shape) for v in vectors if v is not None)
+    sigma = (variance + at.line.get("eps", 1e-5)).sqrt()
+    return _normalised(at, weight, bias, average, sigma, 1)
+
+
+def scan(at: Operands) -> tuple[Tensor, int]:
+    """Running sum along ``dim``; the error grows with the position."""
+    assert isinstance(at.dim, int)
+    shape = [1] * at.x.dim()
+    shape[at.dim] = -1
+    position = torch.arange(1, at.length + 1, dtype=at.x.dtype, device=at.x.device).reshape(shape)
+    return at.u * (8 + position.sqrt()) * at.x.abs().cumsum(at.dim), at.length
+
+
+def _accumulated(at: Operands, size: Tensor, n: int) -> tuple[Tensor, int]:
+    return at.u * (8 + math.sqrt(n)) * size, n
+
+
+def _normalised(
+    at: Operands, gain: Tensor | None, bias: Tensor | None, average: Tensor, sigma: Tensor, n: int
+) -> tuple[Tensor, int]:
+    root = math.sqrt(n)
+    size = (at.x.abs() + average.abs()) / sigma * (8 + root)
+    if gain is not None:
+        size = size * gain.abs()
+    allowed = at.u * ((16 + root) * at.y.abs() + size)
+    if bias is not None:
+        allowed = allowed + 2 * at.u * bias.abs()
+    return allowed + SMALLEST_NORMAL, n
+
+
+TABLE: dict[str, Line] = {
+    **dict.fromkeys(("copy", "relu", "max", "min", "gather", "add", "sub", "mul", "argmax", "argmin"), exact),
+    **dict.fromkeys(("exp", "tanh", "sigmoid"), exponential),
+    "gelu": gelu,
+    "silu": silu,
+    "sum": total,
+    "mean": mean,
+    "matmul": matmul,
+    "linear": linear,
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), convolution),
+    "softmax": softmax,
+    "logsumexp": logsumexp,
+    "log_softmax": log_softmax,
+    "rms_norm": rms_norm,
+    "layer_norm": layer_norm,
+    "batch_norm": batch_norm,
+    **dict.fromkeys(("scan", "cumsum"), scan),
+}
