@@ -28,7 +28,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Noise:
-    """A/A: the strongest baseline against itself. ``half_width`` is of the 95 percent interval of log speed-up."""
+    """A/A: the strongest baseline against itself; half-width of the 95 percent interval of log speed-up."""
 
     case: str
     policy: str
@@ -61,5 +61,6 @@ class Calibration:
 
     def strongest(self, case: str, policy: str) -> Baseline | None:
         """The fastest counted baseline of a case; None where none counts."""
-        timed = [b for b in self.baselines if b.case == case and b.policy == policy and b.counted and b.median]
+        here = [b for b in self.baselines if b.case == case and b.policy == policy]
+        timed = [b for b in here if b.counted and b.median]
         return min(timed, key=lambda b: b.median or 0.0, default=None)

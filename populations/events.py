@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from populations.calibration import Calibration
 from populations.verdict import Verdict
@@ -59,7 +60,7 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Stillborn:
-    """An ask that led to no evaluation: no place to apply the operator, a duplicate, or refused at admission."""
+    """An ask without an evaluation: no place to apply the operator, a duplicate, or refused at admission."""
 
     ask: int
     operator: str
@@ -111,7 +112,7 @@ def kind_of(event: Event) -> str:
 
 def dump(event: Event) -> bytes:
     """The event as JSON."""
-    return _adapter(type(event)).dump_json(event)
+    return to_json(event, inf_nan_mode="strings")  # "got: nan" is evidence, and JSON has no literal for it
 
 
 def load(kind: str, body: str | bytes) -> Event:
@@ -121,9 +122,9 @@ def load(kind: str, body: str | bytes) -> Event:
         KeyError: a kind that this version does not know.
         pydantic.ValidationError: a body that is not of this kind.
     """
-    return _adapter(KINDS[kind]).validate_json(body)
+    return _adapter(kind).validate_json(body)
 
 
 @cache
-def _adapter(cls: type[Event]) -> TypeAdapter[Event]:
-    return TypeAdapter(cls, config=ConfigDict(ser_json_inf_nan="strings"))
+def _adapter(kind: str) -> TypeAdapter[Event]:
+    return TypeAdapter(KINDS[kind])

@@ -15,10 +15,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
-
-# Infinities and NaN are legal evidence ("got: nan"), and JSON has no literal for them.
-_JSON = ConfigDict(ser_json_inf_nan="strings")
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 
 
 class Outcome(StrEnum):
@@ -103,7 +101,7 @@ class Timing:
         speedup_ci95: bootstrap interval of the speed-up.
         fitness: one-sided 95 percent lower bound of log speed-up; None below the rounds that a claim needs.
         noise_floor: half-width of the A/A interval of log speed-up on this case.
-        rank: what selection compares: fitness where there is one, else median log speed-up less two noise floors.
+        rank: what selection compares: fitness where there is one, else median log speed-up less two floors.
         gbps: compulsory bytes over median time, 1e9 bytes per second.
         tflops: FLOPs over median time, 1e12 per second; None where the problem declares no FLOPs.
     """
@@ -145,7 +143,7 @@ class Verdict:
         status: how far it came.
         stage: the stage that decided.
         reason: one line a person can act on.
-        general: True where all derived cases pass too, False with ``not_general`` naming the case, None if not tried.
+        general: True where all derived cases pass too, False with ``not_general`` naming the case, else None.
         isolation: "process" (sandboxed runner), or "weak" where the system lacks a feature.
         numerics: "device", "interpreter" or "none".
         speedup: geometric mean over timed cases of the speed-up under the declared policy.
@@ -179,8 +177,8 @@ class Verdict:
         return any(case.timings for case in self.cases)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON data; ``Verdict.from_json`` reads it back."""
-        return _adapter().dump_python(self, mode="json")  # type: ignore[no-any-return]
+        """As plain JSON data, with "NaN" and "Infinity" as text; ``Verdict.from_json`` reads it back."""
+        return from_json(to_json(self, inf_nan_mode="strings"))  # type: ignore[no-any-return]
 
     @staticmethod
     def from_json(data: object) -> Verdict:
@@ -194,4 +192,4 @@ class Verdict:
 
 @cache
 def _adapter() -> TypeAdapter[Verdict]:
-    return TypeAdapter(Verdict, config=_JSON)
+    return TypeAdapter(Verdict)

@@ -1,0 +1,191 @@
+"""A run as tidy pandas tables: one row an observation, one column a variable, units in ``COLUMNS``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from populations.events import Judged, Promoted
+from populations.folder import RunError
+from populations.log import EventLog
+from populations.state import State
+from populations.verdict import Outcome
+
+if TYPE_CHECKING:
+    import pandas
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "individuals": {
+        "id": "number of the kernel, from 1 in the order proposed",
+        "evaluation": "place in the order judged, from 1; missing: not judged yet",
+        "judged_s": "seconds from the run's start to its first verdict, pauses included",
+        "operator": "what made it",
+        "parents": "ids, a tuple; empty for a seed",
+        "status": "how far it came, an ordered category; missing: not judged yet",
+        "stage": "the stage that decided",
+        "reason": "the verdict in one line",
+        "general": "whether it is right for all derived cases; missing: not tried",
+        "not_general": "the derived case that failed",
+        "speedup": "over the strongest baseline, geometric mean over timed cases, declared policy",
+        "fitness": "95 percent lower bound of log speed-up; missing: too few rounds for a claim",
+        "rank": "log speed-up that selection compares",
+        "promoted": "whether it was measured again for a claim; its verdict is then the later one",
+        "numerics": "device, interpreter or none",
+        "isolation": "process or weak",
+        "rationale": "why it was tried",
+        "language": "kernel language",
+        "tokens": "language-model tokens its proposal took",
+        "usd": "US dollars its proposal took",
+        "seconds": "seconds its proposal took",
+        "device_s": "seconds of device time spent on it",
+        "source_sha": "SHA-256 of its source",
+    },
+    "cases": {
+        "id": "the kernel",
+        "case": "name of the problem's case",
+        "held_out": "never shown to operators",
+        "derived": "made by the loader; decides `general` only",
+        "status": "what this case said, an ordered category",
+        "reason": "why, where it is not good",
+        "max_error": "worst error in units of the bound; above 1 is wrong",
+        "policy": "warm or cold; missing: not timed. One row a policy",
+        "median": "seconds a call, median over rounds",
+        "ci95_low": "95 percent interval of the median, seconds",
+        "ci95_high": "95 percent interval of the median, seconds",
+        "baseline": "the baseline it was paired with",
+        "baseline_median": "seconds a call of the baseline in the same rounds",
+        "speedup": "median over rounds of baseline / kernel",
+        "speedup_ci95_low": "95 percent interval of the speed-up",
+        "speedup_ci95_high": "95 percent interval of the speed-up",
+        "fitness": "95 percent lower bound of log speed-up",
+        "noise_floor": "half-width of the A/A interval of log speed-up",
+        "rank": "log speed-up that selection compares",
+        "gbps": "compulsory bytes over median time, 1e9 bytes a second",
+        "tflops": "FLOPs over median time, 1e12 a second",
+    },
+    "samples": {
+        "id": "the kernel; samples of its latest verdict",
+        "case": "name of the problem's case",
+        "policy": "warm or cold",
+        "round": "from 1, in the order measured",
+        "contender": "`kernel`, or the name of the baseline it was paired with",
+        "seconds": "seconds a call, median of the round",
+    },
+    "operators": {
+        "operator": "name",
+        "asks": "how often it was asked",
+        "stillborn": "asks that led to no evaluation",
+        "evaluations": "kernels judged",
+        **{outcome.value: f"kernels whose first verdict was {outcome.value}" for outcome in Outcome},
+        "over_parents": "measured kernels that ranked above their best measured parent",
+        "parent_gain": "sum of those gains, log speed-up",
+        "records": "measured kernels that ranked above all before them",
+        "record_gain": "sum of those gains, log speed-up",
+        "tokens": "language-model tokens",
+        "usd": "US dollars",
+        "seconds": "seconds spent proposing",
+    },
+    "events": {
+        "seq": "number of the event, from 1",
+        "time": "when, UTC",
+        "kind": "started, calibrated, proposed, stillborn, judged, promoted, resumed or stopped",
+        "id": "the kernel it is about; missing: none",
+        "body": "the whole event as JSON text",
+    },
+}
+_TYPES = {
+    **dict.fromkeys(("id", "evaluation", "tokens"), "Int64"),
+    **dict.fromkeys(("general", "held_out", "derived", "promoted"), "boolean"),
+    **dict.fromkeys(("usd", "seconds", "device_s", "judged_s", "max_error", "median", "ci95_low"), "float64"),
+    **dict.fromkeys(("ci95_high", "baseline_median", "speedup", "speedup_ci95_low", "fitness"), "float64"),
+    **dict.fromkeys(("speedup_ci95_high", "noise_floor", "rank", "gbps", "tflops"), "float64"),
+}
+_INDIVIDUALS = """
+SELECT id, CASE WHEN judged_seq NOTNULL THEN row_number() OVER (ORDER BY judged_seq IS NULL, judged_seq) END,
+    time - (SELECT time FROM events WHERE seq = 1), operator, parents, status, stage, reason, general,
+    not_general, speedup, fitness, rank, promoted, numerics, isolation, rationale, language, tokens, usd,
+    seconds, device_s, source_sha
+FROM individuals LEFT JOIN events ON seq = judged_seq ORDER BY id"""
+_CASES = """
+SELECT individual, name, held_out, derived, status, reason, max_error, policy, median, ci95_low, ci95_high,
+    baseline, baseline_median, speedup, speedup_ci95_low, speedup_ci95_high, fitness, noise_floor, rank, gbps,
+    tflops
+FROM cases ORDER BY individual, position"""
+
+_Rows = list[tuple[Any, ...]]
+
+
+def frame(log: EventLog, name: str) -> pandas.DataFrame:
+    """One of a run's tables.
+
+    Args:
+        log: the run's.
+        name: a key of ``COLUMNS``, which describes the columns.
+
+    Raises:
+        RunError: another name.
+    """
+    import pandas
+
+    if name not in COLUMNS:
+        raise RunError(f"a run has no frame called {name!r}: choose one of {', '.join(COLUMNS)}")
+    columns = list(COLUMNS[name])
+    table = pandas.DataFrame(_ROWS[name](log), columns=pandas.Index(columns))
+    if "status" in columns:
+        order = pandas.CategoricalDtype([outcome.value for outcome in Outcome], ordered=True)
+        table["status"] = table["status"].astype(order)
+    if name == "events":
+        table["time"] = pandas.to_datetime(table["time"], unit="s", utc=True)
+    return table.astype({column: type for column, type in _TYPES.items() if column in columns})
+
+
+def _individuals(log: EventLog) -> _Rows:
+    parents = list(COLUMNS["individuals"]).index("parents")
+    return [
+        (*row[:parents], tuple(json.loads(row[parents])), *row[parents + 1 :])
+        for row in log.query(_INDIVIDUALS)
+    ]
+
+
+def _cases(log: EventLog) -> _Rows:
+    return log.query(_CASES)
+
+
+def _samples(log: EventLog) -> _Rows:
+    return list(_each_sample(log))
+
+
+def _each_sample(log: EventLog) -> Iterator[tuple[Any, ...]]:
+    timed = "SELECT DISTINCT individual FROM cases WHERE policy NOTNULL"
+    for (seq,) in log.query(f"SELECT verdict_seq FROM individuals WHERE id IN ({timed}) ORDER BY id"):
+        event = log.event(seq)
+        assert isinstance(event, Judged | Promoted)
+        for case in event.verdict.cases:
+            for timing in case.timings:
+                contenders = {"kernel": timing.samples, timing.baseline: timing.baseline_samples}
+                for contender, samples in contenders.items():
+                    for number, seconds in enumerate(samples, start=1):
+                        yield (event.id, case.name, timing.policy, number, contender, seconds)
+
+
+def _operators(log: EventLog) -> _Rows:
+    rows = []
+    for name, record in sorted(State.replay(log, capacity=1).operators.items()):
+        counts = {outcome.value: record.evaluations[outcome] for outcome in Outcome}
+        row = {**vars(record), **counts, "operator": name, "evaluations": sum(counts.values())}
+        rows.append(tuple(row[column] for column in COLUMNS["operators"]))
+    return rows
+
+
+def _events(log: EventLog) -> _Rows:
+    return log.query("SELECT seq, time, kind, json_extract(body, '$.id'), body FROM events ORDER BY seq")
+
+
+_ROWS: dict[str, Callable[[EventLog], _Rows]] = {
+    "individuals": _individuals,
+    "cases": _cases,
+    "samples": _samples,
+    "operators": _operators,
+    "events": _events,
+}

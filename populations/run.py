@@ -1,0 +1,296 @@
+"""A run to look into, finished or still running: what notebooks and the command line read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from populations.calibration import Calibration
+from populations.events import Calibrated, Judged, Promoted, Started, Stopped
+from populations.folder import RunError, writer_of
+from populations.kernel import Kernel
+from populations.lineage import Birth, Step, ancestry, unified_diff
+from populations.log import EventLog
+from populations.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    import pandas
+
+# Claims first, each group by rank; at equal rank a general kernel, then the older.
+_SHORT = ("id", "speedup", "fitness", "operator", "promoted")
+_BEST_FIRST = "promoted AND fitness IS NOT NULL DESC, rank DESC, general IS TRUE DESC, id"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One kernel of a run, with its latest verdict in short.
+
+    Attributes:
+        id: number of the evaluation, from 1.
+        source_sha: hash of the source.
+        language: "cpp", ...
+        parents: ids; empty for a seed.
+        operator: what made it.
+        rationale: why it was tried.
+        status: how far it came; None: not judged yet.
+        stage: the stage that decided.
+        reason: the verdict in one line.
+        general: whether it is right for all shapes tried; None: not tried.
+        speedup: over the strongest baseline, geometric mean over timed cases; None: not timed.
+        fitness: lower bound of log speed-up; None below the rounds that a claim needs.
+        rank: what selection compares.
+        promoted: whether it was measured again for a claim.
+        tokens, usd, seconds: what its proposal cost.
+        device_s: seconds of device time spent on it.
+    """
+
+    id: int
+    source_sha: str
+    language: str
+    parents: tuple[int, ...]
+    operator: str
+    rationale: str
+    status: Outcome | None
+    stage: str | None
+    reason: str | None
+    general: bool | None
+    speedup: float | None
+    fitness: float | None
+    rank: float | None
+    promoted: bool
+    tokens: int
+    usd: float
+    seconds: float
+    device_s: float
+    run: Run
+
+    @property
+    def kernel(self) -> Kernel:
+        """Its source and language."""
+        return self.run.log.kernel(self.source_sha)
+
+    @property
+    def source(self) -> str:
+        """Its source text."""
+        return self.kernel.source
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Its latest verdict in full; None: not judged yet."""
+        return self.run.verdict(self.id)
+
+    def __repr__(self) -> str:
+        speed = f", {self.speedup:.2f}x" if self.speedup is not None else ""
+        return f"<Member {self.id} {self.operator}: {self.status or 'waiting'}{speed}>"
+
+
+class Run:
+    """Read side of a run, a context manager. Every look is fresh, so a run in progress can be watched."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.log.folder
+
+    @property
+    def started(self) -> Started:
+        """The event that made it.
+
+        Raises:
+            RunError: it was made, but never started.
+        """
+        for record in self.log.records():
+            if isinstance(record.event, Started):
+                return record.event
+            break
+        raise RunError(
+            f"run {self.path} was never started (its log is empty): delete the folder and start anew"
+        )
+
+    @property
+    def problem(self) -> str:
+        """Name of its problem."""
+        return self.started.problem
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was started with."""
+        return self.started.settings
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The problem's card, as plain data."""
+        return self.started.card
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The device's latest calibration; None: not yet."""
+        event = self._last("calibrated")
+        return event.calibration if isinstance(event, Calibrated) else None
+
+    @property
+    def evaluations(self) -> int:
+        """Kernels judged."""
+        return int(self.log.query("SELECT count(judged_seq) FROM individuals")[0][0])
+
+    @property
+    def best(self) -> Member | None:
+        """The promoted kernel with the highest rank, else the highest-ranking one; None: none measured."""
+        return next(iter(self.top(1)), None)
+
+    def top(self, n: int = 10) -> list[Member]:
+        """The n best measured kernels: promoted claims first, then the rest, each by rank."""
+        return list(self._members(f"WHERE rank IS NOT NULL ORDER BY {_BEST_FIRST} LIMIT ?", n))
+
+    def individuals(self) -> Iterator[Member]:
+        """All kernels, by id."""
+        return self._members("ORDER BY id")
+
+    def get(self, id: int | str) -> Member:
+        """One kernel.
+
+        Args:
+            id: its number, also as text, or "best".
+
+        Raises:
+            RunError: there is none.
+        """
+        if id == "best":
+            if self.best is None:
+                raise RunError(
+                    f"run {self.path} has no best kernel: none was measured, so name one by its number"
+                )
+            return self.best
+        try:
+            number = int(id)
+        except ValueError:
+            raise RunError(f'{id!r} is not a kernel of run {self.path}: give its number or "best"') from None
+        for member in self._members("WHERE id = ?", number):
+            return member
+        (count,) = self.log.query("SELECT count(*) FROM individuals")[0]
+        known = f"its kernels are 1 to {count}" if count else "it has none yet"
+        raise RunError(f"run {self.path} has no kernel {number}: {known}")
+
+    def verdict(self, id: int | str) -> Verdict | None:
+        """A kernel's latest verdict in full; None: not judged yet.
+
+        Raises:
+            RunError: there is no such kernel.
+        """
+        number = self.get(id).id
+        ((seq,),) = self.log.query("SELECT verdict_seq FROM individuals WHERE id = ?", number)
+        event = self.log.event(seq) if seq is not None else None
+        return event.verdict if isinstance(event, Judged | Promoted) else None
+
+    def lineage(self, id: int | str) -> list[Step]:
+        """A kernel's ancestors, roots first, itself last, with what each step gained.
+
+        Raises:
+            RunError: there is no such kernel.
+        """
+        return ancestry(self._birth, self.get(id).id)
+
+    def diff(self, a: int | str, b: int | str) -> str:
+        """The change of source from one kernel to another, as a unified diff.
+
+        Raises:
+            RunError: there is no such kernel.
+        """
+        old, new = self.get(a), self.get(b)
+        return unified_diff(old.source, new.source, f"kernel {old.id}", f"kernel {new.id}")
+
+    def frame(self, name: str) -> pandas.DataFrame:
+        """A tidy table; ``frames.COLUMNS`` describes its columns and units.
+
+        Args:
+            name: "individuals", "cases", "samples", "operators" or "events".
+
+        Raises:
+            RunError: another name.
+        """
+        from populations import frames
+
+        return frames.frame(self.log, name)
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands, as plain data: counts, best kernel, ledger, why it stopped."""
+        started, best, last = self.started, self.best, self._last("stopped", "resumed", "started")
+        asks, proposed = self.log.query("SELECT count(*), count(individual) FROM asks")[0]
+        outcomes = dict(
+            self.log.query("SELECT status, count(*) FROM individuals WHERE status NOTNULL GROUP BY status")
+        )
+        (seed_best,) = self.log.query(
+            "SELECT max(speedup) FROM individuals WHERE operator = 'seed' AND rank NOTNULL"
+        )[0]
+        return {
+            "run_dir": str(self.path),
+            "problem": started.problem,
+            "target": started.target,
+            "running": writer_of(self.path) is not None,
+            "stopped": last.why if isinstance(last, Stopped) else None,
+            "asks": asks,
+            "stillborn": asks - proposed,
+            "waiting": proposed - self.evaluations,
+            "evaluations": self.evaluations,
+            "outcomes": {outcome.value: outcomes.get(outcome.value, 0) for outcome in Outcome},
+            "best": best and {name: getattr(best, name) for name in _SHORT},
+            "seed_best": seed_best,
+            "ledger": self.ledger(),
+        }
+
+    def ledger(self) -> dict[str, float]:
+        """What was spent: evaluations, wall_s (while a process was at it), device_s, tokens, usd."""
+        spent = "SELECT total(device_s), coalesce(sum(tokens), 0), total(usd) FROM individuals"
+        ((device_s, tokens, usd),) = self.log.query(spent)
+        steps = "SELECT kind, time, lag(time, 1, time) OVER (ORDER BY seq) AS before FROM events"
+        awake = f"SELECT total(max(0, time - before)) FROM ({steps}) WHERE kind != 'resumed'"
+        ((wall_s,),) = self.log.query(awake)
+        spending = {"wall_s": wall_s, "device_s": device_s, "tokens": tokens, "usd": usd}
+        return {"evaluations": self.evaluations, **spending}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.log.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: {self.evaluations} evaluations>"
+
+    def _members(self, clause: str, *values: object) -> Iterator[Member]:
+        columns = [field.name for field in fields(Member) if field.name != "run"]
+        for row in self.log.query(f"SELECT {', '.join(columns)} FROM individuals {clause}", *values):
+            told: dict[str, Any] = dict(zip(columns, row, strict=True))
+            told["parents"] = tuple(json.loads(told["parents"]))
+            told["status"] = Outcome(told["status"]) if told["status"] else None
+            told["general"] = None if told["general"] is None else bool(told["general"])
+            told["promoted"] = bool(told["promoted"])
+            yield Member(**told, run=self)
+
+    def _birth(self, id: int) -> Birth:
+        m = self.get(id)
+        return Birth(m.id, m.parents, m.operator, m.rationale, m.status, m.speedup, m.rank)
+
+    def _last(self, *kinds: str) -> object:
+        marks = ", ".join("?" * len(kinds))
+        query = f"SELECT seq FROM events WHERE kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
+        return next((self.log.event(seq) for (seq,) in self.log.query(query, *kinds)), None)
+
+
+def open_run(path: Path | str) -> Run:
+    """A run to look into, finished or still running.
+
+    Raises:
+        RunError: there is no run at this path, or it cannot be read.
+    """
+    return Run(EventLog.open(path, readonly=True))
