@@ -1,0 +1,153 @@
+"""A case that can run: drawing its data, its float64 reference, and the framework's own model as baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fitness.card import Case
+from fitness.judge.inputs import perturbed, redrawn
+from fitness.judge.program import Program
+from fitness.judge.refill import Refill
+from fitness.judge.structure import Kind, kind_of
+from fitness.judge.usercode import seed_of
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One set of data for the entry's read-only arguments."""
+
+    inputs: list[Tensor]
+    parameters: list[Tensor]
+
+
+class LoadedCase:
+    """One case of a problem, with the code to run it.
+
+    Args:
+        program: the problem file with this case's constants.
+        case: its card.
+        precision: what the reference computes in; None: as the model was written.
+        steady: whether inputs that never change between draws stay as they are, also in checks.
+    """
+
+    def __init__(
+        self, program: Program, case: Case, precision: torch.dtype | None = torch.float64, *, steady: bool = False
+    ) -> None:
+        self.case = case
+        self.precision = precision
+        self.steady = steady
+        self._program = program
+        self._memory: tuple[object, object, list[Tensor]] | None = None  # None: nothing remembered yet
+        self._remembers = False
+
+    @property
+    def program(self) -> Program:
+        """The executed problem file."""
+        return self._program
+
+    @property
+    def tolerance(self) -> Any:
+        """``TOLERANCE`` as the file declares it under this case's constants, or None."""
+        return getattr(self._program.module, "TOLERANCE", None)
+
+    def but(self, **changes: Any) -> LoadedCase:
+        """The same program with fields of its case changed."""
+        return LoadedCase(self._program, replace(self.case, **changes), self.precision, steady=self.steady)
+
+    def examined(self, precision: torch.dtype | None, *, steady: bool) -> LoadedCase:
+        """The same case, once it is known what its reference bears."""
+        return LoadedCase(self._program, self.case, precision, steady=steady)
+
+    # -- data ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """What kind of data each input holds in the file's own draws."""
+        first, second = (self._program.draw_inputs(seed_of("kinds", n)) for n in (0, 1))
+        kinds = [kind_of(a, b) for a, b in zip(first, second, strict=True)]
+        if all(kind is Kind.CONSTANT for kind in kinds) and self.case.distribution is not None:
+            # get_inputs always returns the same: the floats are as good as free.
+            return [Kind.FREE if tensor.is_floating_point() else Kind.CONSTANT for tensor in first]
+        return kinds
+
+    def draw(self, key: str, ordinal: int = 0, *, checking: bool = True) -> Draw:
+        """Data that depends on the key, the case and the ordinal alone.
+
+        Args:
+            key: a secret.
+            ordinal: number of the draw under this key.
+            checking: also vary inputs that the file always draws the same, so that none can be left out.
+        """
+        seed = seed_of(key, self.case.name, ordinal)
+        rng = torch.Generator().manual_seed(seed_of(seed, "values"))
+        own = self._program.draw_inputs(seed)
+        inputs = [
+            tensor
+            if kind is Kind.CONSTANT and (self.steady or not checking)
+            else redrawn(tensor, kind, self.case.distribution, rng)
+            for tensor, kind in zip(own, self.kinds, strict=True)
+        ]
+        parameters = [perturbed(tensor, rng) for tensor in self._program.draw_parameters(seed)]
+        return Draw(inputs, parameters)
+
+    def refiller(self, key: str) -> Refill:
+        """Writes data for timed blocks that never repeats, under a key."""
+
+        def fresh(ordinal: int) -> tuple[list[Tensor], list[Tensor]]:
+            draw = self.draw(f"{key}/refill", ordinal, checking=False)
+            return draw.inputs, draw.parameters
+
+        return Refill(fresh, key)
+
+    # -- what is right -------------------------------------------------------------------------------
+
+    def reference(self, inputs: Sequence[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Outputs computed in float64; where the card notes that this fails, in a narrower type, then widened."""
+        if self._memory is not None and self._memory[0] is inputs and self._memory[1] is parameters:
+            return self._memory[2]
+        if self.precision is None:
+            found = self._program.run(inputs, parameters)
+        else:
+            found = self._program.run_in(self.precision, inputs, parameters)
+        outputs = [t.double() if t.is_floating_point() else t for t in found]
+        if self._remembers:
+            self._memory = (inputs, parameters, outputs)
+        return outputs
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Within it, the reference of the draw just asked for is not computed again."""
+        self._remembers = True
+        try:
+            yield
+        finally:
+            self._remembers, self._memory = False, None
+
+    # -- what is to be beaten ------------------------------------------------------------------------
+
+    def framework(self, inputs: Sequence[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Outputs of the model as the user wrote it, in the given dtypes."""
+        return self._program.run(inputs, parameters)
+
+    def model_over(self, parameters: Sequence[Tensor]) -> nn.Module:
+        """A fresh model in eval mode whose parameters and buffers are the given tensors themselves."""
+        return self._program.model_over(parameters)
+
+    def bind(self, parameters: Sequence[Tensor]) -> Callable[..., Any]:
+        """``model_over`` as a function of the input tensors; what it returns is for ``flatten``."""
+        return self._program.bound(self.model_over(parameters))
+
+    def functional(self, *arguments: Tensor) -> Any:
+        """The model as a function of inputs and then parameters, e.g. for ``torch.compile``."""
+        return self._program.functional(*arguments)
+
+    def flatten(self, found: object) -> list[Tensor]:
+        """The outputs as a list, from what ``bind`` or ``functional`` returned."""
+        return self._program.flatten(found)

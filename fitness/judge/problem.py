@@ -1,0 +1,193 @@
+"""Loading a problem: from a built-in name or the user's file to cases that can run, and the card of it all.
+
+    problem = load("softmax", seed=1, cache_bytes=32 << 20)
+    draw = problem.cases[0].draw(key)
+    expected = problem.cases[0].reference(draw.inputs, draw.parameters)
+
+A file that declares cases keeps them; from a plain one further shapes are derived. The user's code runs here,
+trusted, and nothing of a candidate ever does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fitness import problems
+from fitness.card import Case, ProblemCard
+from fitness.judge.bounds import describe
+from fitness.judge.derive import derived_cases
+from fitness.judge.hooks import Plan, check_tolerance, declared_cases, declared_policy, with_work
+from fitness.judge.loaded import Draw, LoadedCase
+from fitness.judge.program import Program, Signature, imagined_signature
+from fitness.judge.refill import Refill
+from fitness.judge.soundness import examine
+from fitness.judge.source import Source, read
+from fitness.judge.structure import Kind
+from fitness.target import ProblemError
+
+__all__ = ["Draw", "LoadedCase", "Problem", "Refill", "load"]
+
+SETS_IN_MEMORY = 8  # what judging takes, in argument sets: buffers, two pools, the float64 twins
+GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem that can be judged.
+
+    Attributes:
+        card: what the rest of the engine sees. Its first case is the given one, even where that does not fit
+            this machine.
+        cases: the cases that can run here, in the card's order.
+    """
+
+    card: ProblemCard
+    cases: list[LoadedCase]
+
+    @property
+    def tolerance(self) -> Any:
+        """``TOLERANCE`` of the given case, or None; each case has its own."""
+        return self.cases[0].tolerance
+
+
+def builtin_names() -> list[str]:
+    """Names of the built-in problems."""
+    return sorted(path.stem for path in _suite().glob("*.py") if not path.stem.startswith("_"))
+
+
+def load(spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = None) -> Problem:
+    """Load a problem and prove that its reference can be one.
+
+    Args:
+        spec: name of a built-in problem, or path of a file.
+        seed: for ``get_cases``.
+        cache_bytes: last-level cache, which decides the timing policy where the file declares none.
+        memory_bytes: memory of this machine; None: ask the system.
+
+    Raises:
+        ProblemError: it can't be loaded; one line that says what, where and what to do.
+    """
+    source = read(_path(spec))
+    given = Program(source, {})
+    policy = declared_policy(given)
+    check_tolerance(given)
+    plans = declared_cases(given, source, seed)
+    declared = bool(plans)
+    room = (memory_bytes or _memory_bytes()) // 2
+    notes: list[str] = []
+    cases: list[Case] = []
+    loaded: list[LoadedCase] = []
+    signature: Signature | None = None
+    for plan in plans or [Plan(GIVEN, {}, timed=True)]:
+        case, program, found = _case(source, plan)
+        signature = signature or found
+        if not found.fits(signature):
+            raise ProblemError(
+                f"{source.where}: case {plan.name} has other arguments than the first one; "
+                "let cases differ in extents alone"
+            )
+        cases.append(case)
+        if found.nbytes * SETS_IN_MEMORY <= room:
+            loaded.append(LoadedCase(program, case))
+        else:
+            notes.append(f"{plan.name}: not run (needs {found.nbytes * SETS_IN_MEMORY * 2 / 2**30:.0f} GB)")
+    assert signature is not None
+    if loaded:
+        loaded, remarks = _examined(loaded, declared)
+        notes += remarks
+    if not declared:
+        template = loaded[0] if loaded else None
+        derived = derived_cases(source, given, signature, template)
+        if template is None and derived:
+            derived[0], remarks = examine(derived[0])
+            derived = _alike(derived)
+            notes += remarks
+        loaded += derived
+        if not derived:
+            notes.append("general: not checked (get_inputs() depends on no module-level size that can be changed)")
+    if not loaded:
+        raise ProblemError(f"{source.where}: no case fits this machine; {'; '.join(notes)}; make its sizes smaller")
+    skipped = [case for case in cases if case.name not in {each.case.name for each in loaded}]
+    card = ProblemCard(
+        name=source.path.stem,
+        path=source.where,
+        sha=source.sha,
+        summary=source.summary,
+        tolerance=describe(loaded[0].tolerance),
+        policy=policy or ("warm" if 4 * signature.nbytes <= cache_bytes else "cold"),
+        cases=_card_cases(cases[0], loaded, skipped),
+        notes=tuple(notes),
+    )
+    return Problem(card, loaded)
+
+
+def _card_cases(given: Case, loaded: list[LoadedCase], skipped: list[Case]) -> tuple[Case, ...]:
+    """The given case first, then the others that run."""
+    runnable = [each.case for each in loaded]
+    return (given, *runnable) if given in skipped else tuple(runnable)
+
+
+def _case(source: Source, plan: Plan) -> tuple[Case, Program, Signature]:
+    program = Program(source, plan.constants)
+    signature = imagined_signature(source, plan.constants) or program.signature()
+    case = Case(
+        name=plan.name,
+        constants=plan.constants,
+        distribution=plan.distribution,
+        held_out=plan.held_out,
+        derived=plan.derived,
+        timed=plan.timed,
+        inputs=signature.inputs,
+        parameters=signature.parameters,
+        outputs=signature.outputs,
+        bytes=signature.nbytes,
+    )
+    return with_work(program, case), program, signature
+
+
+def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase], list[str]]:
+    """The cases after the first of them was examined, and notes."""
+    first = loaded[0]
+    notes = []
+    if not declared and all(kind is Kind.CONSTANT for kind in first.kinds):
+        if not any(spec.dtype in ("float32", "float64", "bfloat16", "float16") for spec in first.case.inputs):
+            raise ProblemError(
+                f"{first.program.where}: get_inputs() always returns the same data; draw it with torch.rand or alike"
+            )
+        first = LoadedCase(first.program, replace(first.case, distribution="normal"))
+        notes.append("get_inputs() always returns the same data: normal values are used instead")
+    first, remarks = examine(first)
+    return _alike([first, *loaded[1:]]), notes + remarks
+
+
+def _alike(cases: list[LoadedCase]) -> list[LoadedCase]:
+    """All cases treated as the first was found to need."""
+    first = cases[0]
+    return [first, *(case.examined(first.precision, steady=first.steady) for case in cases[1:])]
+
+
+def _path(spec: str) -> Path:
+    names = builtin_names()
+    if spec in names:
+        return _suite() / f"{spec}.py"
+    path = Path(spec).expanduser()
+    if path.suffix == ".py" or os.sep in spec or path.exists():
+        return path
+    near = difflib.get_close_matches(spec, names, n=1, cutoff=0.0)
+    hint = f"the nearest is {near[0]!r}; " if near else ""
+    raise ProblemError(f"{spec}: no built-in problem of this name; {hint}give a path that ends in .py for a file")
+
+
+def _suite() -> Path:
+    return Path(next(iter(problems.__path__)))
+
+
+def _memory_bytes() -> int:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.exists() else "max"
+    return min(total, int(text)) if text.isdigit() else total
