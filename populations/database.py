@@ -11,21 +11,27 @@ from pathlib import Path
 from urllib.parse import quote
 
 from populations.events import FORMAT
-from populations.folder import LOG, RunError
+from populations.folder import DRAFT, LOG, RunError
 from populations.projection import SCHEMA
 
+# What SQLite says where it cannot make the index file: no right, a read-only or a full file system.
+_NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
 
-def create_database(folder: Path) -> sqlite3.Connection:
-    """RUN/run.db with its tables, empty, open for writing."""
-    db = _connect(folder / LOG, "rwc", patience=5.0)
+
+@contextmanager
+def new_database(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Makes RUN/run.db: what the body writes into it is there as soon as the file is, or no file is."""
+    for leftover in folder.glob(DRAFT + "*"):
+        leftover.unlink()
+    db = _connect(folder / DRAFT, "rwc", patience=5.0)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         _set_up_writer(db)
         db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
-    except BaseException:
+        yield db
+        db.execute("PRAGMA journal_mode = WAL")
+    finally:
         db.close()
-        raise
-    return db
+    (folder / DRAFT).rename(folder / LOG)
 
 
 def open_writer(folder: Path, patience: float) -> sqlite3.Connection:
@@ -55,7 +61,7 @@ def open_reader(folder: Path, patience: float) -> tuple[sqlite3.Connection, Path
         return db, None
     except sqlite3.OperationalError as why:
         db.close()
-        if why.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if why.sqlite_errorcode & 0xFF not in _NO_INDEX:
             raise
     except BaseException:
         db.close()

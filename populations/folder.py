@@ -20,6 +20,7 @@ from pathlib import Path
 
 SETTINGS = "run.toml"
 LOG = "run.db"
+DRAFT = "run.db.new"  # the log until it is whole; left behind only by a process that died making it
 ARTIFACTS = "artifacts"
 LOCK = "lock"
 
@@ -66,7 +67,8 @@ def make_folder(path: Path, settings_toml: str | None = None) -> Path:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        strangers = sorted({entry.name for entry in path.iterdir()} - {SETTINGS, ARTIFACTS, LOCK})
+        ours = {SETTINGS, ARTIFACTS, LOCK, DRAFT, f"{DRAFT}-journal", f"{DRAFT}-wal", f"{DRAFT}-shm"}
+        strangers = sorted({entry.name for entry in path.iterdir()} - ours)
         if LOG in strangers:
             raise RunError(
                 f"{path} already holds a run: `kernel-evo resume {path}` goes on with it, or name another"

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from populations.database import create_database, explained, open_reader, open_writer, transaction
+from populations.database import explained, new_database, open_reader, open_writer, transaction
 from populations.events import Event, Judged, Promoted, Proposed, dump, kind_of, load
 from populations.folder import FolderLock, RunError, make_folder, require_run
 from populations.kernel import Kernel
@@ -76,8 +76,13 @@ class EventLog:
         self._let_go = weakref.finalize(self, _let_go, db, lock, copy)  # also when the last name goes
 
     @classmethod
-    def create(cls, folder: Path | str, clock: Callable[[], float] = time.time) -> EventLog:
-        """A new, empty log, open for writing. Makes the folder where there is none.
+    def create(cls, folder: Path | str, *events: Event, clock: Callable[[], float] = time.time) -> EventLog:
+        """A new log, open for writing. Makes the folder where there is none.
+
+        Args:
+            folder: the run.
+            events: the first ones, normally ``Started``: the log comes into being with them or not at all.
+            clock: seconds since 1970, for events that come without a time.
 
         Raises:
             RunError: the folder cannot be made, is in other use, or already holds a run.
@@ -88,7 +93,9 @@ class EventLog:
             undo.callback(lock.release)
             make_folder(folder)  # once more: another process may have made the run before we had the lock
             with explained(folder):
-                db = create_database(folder)
+                with new_database(folder) as draft:
+                    _write(draft, clock(), events, ())
+                db = open_writer(folder, patience=5.0)
             undo.pop_all()
         return cls(folder, db, lock, clock=clock)
 
@@ -142,23 +149,8 @@ class EventLog:
         when = self._clock() if time is None else time
         if self.readonly:
             raise RunError(f"run {self.folder} was opened for reading: open it for writing to add to it")
-        with explained(self.folder), transaction(self.db):
-            for kernel in kernels:
-                self.db.execute(
-                    "INSERT OR IGNORE INTO sources VALUES (?, ?, ?)",
-                    (kernel.sha, kernel.language, kernel.source),
-                )
-            (seq,) = self.db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
-            for event in events:
-                seq += 1
-                if isinstance(event, Judged | Promoted) and (bad := unusable_numbers(event.verdict)):
-                    raise ValueError(
-                        f"kernel {event.id}: a number that is not finite never becomes a {bad[0]}"
-                    )
-                body = dump(event).decode()
-                self.db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (seq, when, kind_of(event), body))
-                project(self.db, seq, event)
-        return int(seq)
+        with explained(self.folder):
+            return _write(self.db, when, events, kernels)
 
     def records(self, since: int = 0) -> Iterator[Record]:
         """Events after number ``since``, in order; events appended meanwhile are included.
@@ -256,6 +248,22 @@ def unreadable(kind: str, why: KeyError | ValidationError) -> str:
         return f"this version knows no kind of event called {kind!r}"
     first = why.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'its body'}: {first['msg']}"
+
+
+def _write(db: sqlite3.Connection, when: float, events: Sequence[Event], kernels: Sequence[Kernel]) -> int:
+    with transaction(db):
+        for kernel in kernels:
+            row = (kernel.sha, kernel.language, kernel.source)
+            db.execute("INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", row)
+        (seq,) = db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
+        for event in events:
+            seq += 1
+            if isinstance(event, Judged | Promoted) and (bad := unusable_numbers(event.verdict)):
+                raise ValueError(f"kernel {event.id}: a number that is not finite never becomes a {bad[0]}")
+            body = dump(event).decode()
+            db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (seq, when, kind_of(event), body))
+            project(db, seq, event)
+    return int(seq)
 
 
 def _let_go(db: sqlite3.Connection, lock: FolderLock | None, copy: Path | None) -> None:

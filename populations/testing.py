@@ -55,11 +55,21 @@ def a_measurement(rank: float, claim: bool = False, general: bool | None = None,
     speedup, fitness = exp(rank + 0.02), rank if claim else None
     samples = tuple(1e-3 / speedup * (1 + 0.001 * n) for n in range(rounds))
     timing = Timing(
-        policy="warm", median=samples[rounds // 2], ci95=(samples[0], samples[-1]),
-        baseline="eager", baseline_median=1e-3, speedup=speedup,
-        speedup_ci95=(speedup * 0.99, speedup * 1.01), fitness=fitness, noise_floor=0.01, rank=rank, gbps=8.4, tflops=None,
-        samples=samples, baseline_samples=(1e-3,) * rounds,
-    )  # fmt: skip
+        policy="warm",
+        median=samples[rounds // 2],
+        ci95=(samples[0], samples[-1]),
+        baseline="eager",
+        baseline_median=1e-3,
+        speedup=speedup,
+        speedup_ci95=(speedup * 0.99, speedup * 1.01),
+        fitness=fitness,
+        noise_floor=0.01,
+        rank=rank,
+        gbps=8.4,
+        tflops=None,
+        samples=samples,
+        baseline_samples=(1e-3,) * rounds,
+    )
     cases = (
         CaseVerdict("64x100", True, False, Outcome.CORRECT, max_error=0.1),
         CaseVerdict("256x4096", False, False, Outcome.MEASURED, max_error=0.2, timings=(timing,)),
@@ -68,6 +78,19 @@ def a_measurement(rank: float, claim: bool = False, general: bool | None = None,
         Outcome.MEASURED, Stage.TIMING, f"{speedup:.2f}x over eager", cases=cases, general=general,
         speedup=speedup, fitness=fitness, rank=rank, verifier="v1", device_s=0.05,
     )  # fmt: skip
+
+
+def a_life() -> list[Event]:
+    """A whole small run."""
+    return [
+        STARTED,
+        a_proposal(1, operator="seed"),
+        Judged(1, a_failure()),
+        a_proposal(2, parents=(1,)),
+        Judged(2, a_measurement(log(2.0))),
+        Promoted(2, a_measurement(log(1.9), claim=True, general=True)),
+        Stopped("evaluations"),
+    ]
 
 
 class StoreContract:
@@ -91,20 +114,20 @@ class StoreContract:
 
     def test_what_comes_back_is_what_was_stored(self, store: Store) -> None:
         """Every kind of event, infinities included, and its time."""
-        events = _a_life()
+        events = a_life()
         store.append(*events, kernels=[a_kernel(1), a_kernel(2)], time=1234.5)
         assert [repr(record.event) for record in store.records()] == [repr(event) for event in events]
         assert {record.time for record in store.records()} == {1234.5}
 
     def test_reading_can_begin_after_any_event(self, store: Store) -> None:
         """Without what came before."""
-        store.append(*_a_life(), kernels=[a_kernel(1), a_kernel(2)])
+        store.append(*a_life(), kernels=[a_kernel(1), a_kernel(2)])
         assert [record.seq for record in store.records(since=4)] == [5, 6, 7]
 
     def test_a_closed_store_opens_with_everything_in_it(self, open_store: Callable[[], Store]) -> None:
         """Events and sources."""
         first = open_store()
-        first.append(*_a_life(), kernels=[a_kernel(1), a_kernel(2)])
+        first.append(*a_life(), kernels=[a_kernel(1), a_kernel(2)])
         first.close()
         second = open_store()
         assert [record.seq for record in second.records()] == [1, 2, 3, 4, 5, 6, 7]
@@ -149,16 +172,3 @@ class StoreContract:
             store.append(Stillborn(7, "unroll", (), "no loop"), impossible)
         assert len(list(store.records())) == 3
         assert store.append(Stillborn(7, "unroll", (), "no loop")) == 4
-
-
-def _a_life() -> list[Event]:
-    """A whole small run."""
-    return [
-        STARTED,
-        a_proposal(1, operator="seed"),
-        Judged(1, a_failure()),
-        a_proposal(2, parents=(1,)),
-        Judged(2, a_measurement(log(2.0))),
-        Promoted(2, a_measurement(log(1.9), claim=True, general=True)),
-        Stopped("evaluations"),
-    ]
