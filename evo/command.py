@@ -1,0 +1,264 @@
+"""The command line: a thin layer over ``evo.search``, ``fitness.verify`` and ``populations.open``.
+
+Heavy imports stand inside the commands, so that ``--help`` is instant. Whatever a user can get wrong ends here as
+one line that says what, where and what to do, with exit code 2.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from evo import reading, saying
+
+USAGE, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="kernel-evo",
+    help="Evolutionary search for compute kernels: verified on real hardware, faster than your baseline.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Problem = Annotated[str, typer.Argument(help="A built-in problem's name, or the path of a problem file.")]
+Target = Annotated[str, typer.Option(help="auto, cpu, or package.module:Name of your own.")]
+Unsandboxed = Annotated[
+    bool, typer.Option("--unsandboxed", help="Run candidates unconfined; verdicts say so.")
+]
+Entry = Annotated[str | None, typer.Option(help="The function to call, for languages that let you choose.")]
+
+
+@app.command()
+def run(
+    problem: Problem,
+    target: Target = "auto",
+    seeds: Annotated[
+        list[Path] | None, typer.Option(help="A file with a starting kernel; may be repeated.")
+    ] = None,
+    entry: Entry = None,
+    effort: Annotated[str, typer.Option(help="quick (about 3 minutes) or full (half an hour).")] = "quick",
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
+    run_dir: Annotated[Path | None, typer.Option(help="A new or empty folder [runs/DATE-PROBLEM].")] = None,
+    evaluations: Annotated[int | None, typer.Option(help="Stop after this many judged kernels.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this much wall time.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides every choice of the search.")] = None,
+    as_json: saying.Json = False,
+    unsandboxed: Unsandboxed = False,
+) -> None:
+    """Evolve a kernel for a problem until the budget is spent."""
+    from evo import session
+    from evo.progress import watcher
+    from evo.settings import settings
+
+    _refuse_entry(entry)
+    chosen = settings(effort, config, evaluations=evaluations, minutes=minutes, seed=seed)
+    with _terminable(), watcher(not as_json) as watching:
+        path = session.start(
+            problem,
+            chosen,
+            watching,
+            target=target,
+            seeds=seeds or [],
+            run_dir=run_dir,
+            sandboxed=not unsandboxed,
+        )
+    _closing(path, as_json)
+
+
+@app.command()
+def resume(run: reading.RunFolder, as_json: saying.Json = False) -> None:
+    """Go on with a run that was stopped or killed."""
+    from evo import session
+    from evo.progress import watcher
+
+    with _terminable(), watcher(not as_json) as watching:
+        path = session.resume(run, watching)
+    _closing(path, as_json)
+
+
+@app.command()
+def verify(
+    kernel: Annotated[Path, typer.Argument(help="A file with a kernel.")],
+    problem: Problem,
+    target: Target = "auto",
+    entry: Entry = None,
+    as_json: saying.Json = False,
+    unsandboxed: Unsandboxed = False,
+) -> None:
+    """Put one file through the whole gate and the timer."""
+    from evo.verifying import verified
+
+    _refuse_entry(entry)
+    with _terminable():
+        verdict, told = verified(kernel, problem, target, not unsandboxed)
+    if as_json:
+        saying.data(told, as_json)
+    else:
+        from evo.tables import print_verdict
+
+        print_verdict(verdict, str(kernel))
+    saying.end(told["status"] == "measured")
+
+
+@app.command()
+def problems(
+    name: Annotated[
+        str | None, typer.Argument(help="A built-in problem's name, or the path of a problem file.")
+    ] = None,
+    signature: Annotated[
+        bool, typer.Option("--signature", help="Print the entry a kernel must have.")
+    ] = False,
+    target: Target = "auto",
+    as_json: saying.Json = False,
+) -> None:
+    """List the built-in problems, or describe one."""
+    from evo import catalogue
+
+    if name is None:
+        listed = catalogue.problems()
+        saying.data(listed, as_json, ((p["name"], p["summary"]) for p in listed))
+        return
+    card = catalogue.card(name, target)
+    if signature and not as_json:
+        print(card.signature())
+    else:
+        saying.data(catalogue.described(card), as_json, catalogue.lines(card))
+
+
+@app.command()
+def seeds(
+    problem: Annotated[str | None, typer.Argument(help="A built-in problem's name.")] = None,
+    as_json: saying.Json = False,
+) -> None:
+    """List the built-in starting kernels."""
+    from evo import catalogue
+
+    found = catalogue.seeds(problem)
+    saying.data(found, as_json, ((s["problem"], s["name"], s["summary"], s["path"]) for s in found))
+
+
+@app.command()
+def doctor(as_json: saying.Json = False) -> None:
+    """Say what this machine has and lacks."""
+    from dataclasses import asdict
+
+    from evo.doctor import examine
+
+    findings = examine()
+    well = all(f.ok for f in findings)
+    rows = (("ok" if f.ok else "NO", f.name, f.value, f.cure or "") for f in findings)
+    saying.data({"ok": well, "findings": [asdict(f) for f in findings]}, as_json, rows)
+    saying.end(well)
+
+
+for _command in (reading.status, reading.top, reading.show, reading.diff, reading.lineage, reading.export):
+    app.command()(_command)
+for _command in (reading.check, reading.replay):
+    app.command()(_command)
+
+
+def run_command_line(arguments: list[str]) -> int:
+    """Run one command.
+
+    Args:
+        arguments: without the program's name.
+
+    Returns:
+        The exit code: 0 done, 1 the answer is no, 2 bad input or usage, 130 interrupted, all saved.
+    """
+    complaint: Any = typer.BadParameter.__mro__[
+        2
+    ]  # click's base of usage errors; typer carries its own click
+    try:
+        code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
+    except complaint as error:
+        return _one_line(f"{error.format_message()} (kernel-evo --help lists what there is)")
+    except KeyboardInterrupt as stop:
+        return _interrupted(stop)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader has left; Python flushes at exit
+        return 0
+    except Exception as error:
+        if not isinstance(error, _told_in_a_line()):
+            raise
+        return _one_line(str(error))
+    return code if isinstance(code, int) else 0
+
+
+def _closing(path: Path, as_json: bool) -> None:
+    """What a finished run ends with: the export, and the table or the JSON; 1 where nothing was measured."""
+    import populations
+    from evo.export import export
+    from evo.summary import run_summary
+
+    with populations.open(path) as run:
+        best = run.best
+        exported = path / f"best.{best.language}" if best is not None else None
+        if exported is not None:
+            export(run, "best", exported)
+        if as_json:
+            saying.data({**run_summary(run), "exported": str(exported) if exported else None}, as_json)
+        else:
+            from evo.tables import print_closing
+
+            print_closing(run, exported)
+    saying.end(best is not None)
+
+
+def _refuse_entry(entry: str | None) -> None:
+    if entry is not None:
+        from evo.settings import SettingsError
+
+        raise SettingsError(
+            f"--entry {entry}: a C++ kernel's entry is always kernel_function; leave --entry out"
+        )
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupted(stop: KeyboardInterrupt) -> int:
+    path = getattr(stop, "path", None)  # of session.Interrupted
+    if path is None:
+        print("kernel-evo: interrupted before anything was judged", file=sys.stderr)
+    else:
+        saved = f"{getattr(stop, 'evaluations', 0)} judged kernels are saved"
+        print(f"kernel-evo: interrupted; {saved}; go on with: kernel-evo resume {path}", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _told_in_a_line() -> tuple[type[Exception], ...]:
+    from evo.settings import SettingsError
+    from fitness import FitnessError
+    from populations import RunError
+
+    return (SettingsError, FitnessError, RunError)
+
+
+def _one_line(message: str) -> int:
+    print(f"kernel-evo: {' '.join(message.split())}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,251 @@
+"""The loop: ask, propose, admit, build, judge, tell. It alone changes the population, one event at a time.
+
+A step asks for one batch. Its children are built side by side and logged as proposed in one transaction; then they
+are judged one after another, each verdict a transaction of its own. Whatever a kill leaves proposed but not judged,
+the process that resumes judges first; whatever a kill takes before that was never logged, and the same asks bring
+the same children again. So nothing is lost and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from evo.course import Course
+from evo.device import Device
+from evo.settings import Settings
+from evo.strategy import Draft, Strategy
+from fitness.target import Admission, Built, Target
+from populations.calibration import Calibration
+from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
+from populations.individual import Individual
+from populations.kernel import Kernel
+from populations.log import EventLog
+from populations.state import State
+from populations.verdict import Verdict
+
+STEPS_BEYOND_A_DUPLICATE = 4  # mutations in a row, each on top of the last, until a child is new
+PROMOTION_SHARE = 0.25  # of device time, before the closing measurements
+
+
+class Watcher(Protocol):
+    """Whoever wants to see a run go by: a progress display, a test."""
+
+    def told(self, event: Event, state: State) -> None:
+        """An event was logged and applied."""
+
+    def doing(self, what: str) -> None:
+        """What happens now, in a few words."""
+
+
+class Coordinator:
+    """One process's work on a run. Where the log holds events already, it goes on from there.
+
+    Args:
+        log: the run, open for writing.
+        state, course: after the log's events.
+        strategy: what to try next.
+        settings: budgets and shares.
+        open_target: opens the device; called again where it broke.
+        target: one that is open already.
+        cores: how many builds run side by side, unless the settings say.
+        watcher: told of everything.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        state: State,
+        course: Course,
+        strategy: Strategy,
+        settings: Settings,
+        open_target: Callable[[], Target],
+        watcher: Watcher,
+        cores: int = 2,
+        target: Target | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._log, self._state, self._course = log, state, course
+        self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
+        self._batch = settings.batch or cores
+        self._device = Device(open_target, self._calibrated, self._batch, target)
+        self._artifacts: dict[str, int] = {}  # hash of machine code: the kernel that had it first
+        self._built: dict[int, Built] = {}  # of this batch, for its promotions
+
+    @property
+    def evaluations(self) -> int:
+        """Kernels judged so far."""
+        return self._state.evaluations
+
+    def run(self, resuming: bool = False) -> str:
+        """Finish what is waiting, search until the budget is spent, measure the finalists again.
+
+        Args:
+            resuming: whether another process began this run.
+
+        Returns:
+            Why it stopped.
+
+        Raises:
+            DeviceError: the device broke twice on one kernel. All that was judged is saved.
+            KeyboardInterrupt: somebody stopped it. The same.
+        """
+        try:
+            if resuming:
+                self._tell(Resumed(self._state.evaluations))
+            for event in list(self._state.waiting.values()):
+                self._judge(event.id, self._device.rebuild(self._kernel(event.id)))
+            while (why := self.finished()) is None:
+                self.step()
+            self._close()
+            self._tell(Stopped(why))
+        except KeyboardInterrupt:
+            self._tell(Stopped("interrupted"))
+            raise
+        finally:
+            self._device.close()
+        return why
+
+    def finished(self) -> str | None:
+        """Why there is no further ask to make; None while there is budget."""
+        limit, minutes = self._settings.evaluations, self._settings.minutes
+        if limit is not None and self._state.evaluations >= limit:
+            return "evaluations"
+        if minutes is not None and self._state.wall_s + self._closing_s() >= minutes * 60:
+            return "minutes"
+        if self._course.barren >= self._settings.patience:
+            return "exhausted"
+        if self._state.next_ask > self._strategy.seeds and not len(self._state.archive):
+            return "no starting kernel was measured"
+        return None
+
+    def step(self) -> None:
+        """One batch, from its asks to its verdicts."""
+        self._watcher.doing("proposing and building")
+        events, kernels, ready = self._births()
+        self._tell(*events, kernels=kernels)
+        for id, built in ready:
+            self._judge(id, built)
+        while (challenger := self._challenger()) is not None:
+            self._promote(challenger.id)
+        self._built.clear()
+
+    def _births(self) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
+        """What comes of the next asks: one event for each, in order, and the kernels to judge."""
+        proposals = self._proposals()
+        results = iter(self._device.build([p[1] for p in proposals if not isinstance(p, Stillborn)]))
+        events: list[Event] = []
+        kernels: list[Kernel] = []
+        ready: list[tuple[int, Built | Verdict]] = []
+        for proposal in proposals:
+            if isinstance(proposal, Stillborn):
+                events.append(proposal)
+                continue
+            draft, admission = proposal
+            built, id = next(results), self._state.next_id + len(ready)
+            twin = self._artifacts.setdefault(built.artifact_sha, id) if isinstance(built, Built) else id
+            if twin != id:
+                events.append(_stillborn(draft, f"the same machine code as kernel {twin}"))
+                continue
+            events.append(_proposed(id, draft, admission))
+            kernels.append(admission.kernel)
+            ready.append((id, built))
+        return events, kernels, ready
+
+    def _proposals(self) -> list[Stillborn | tuple[Draft, Admission]]:
+        """For as many asks as the batch and the budget have room for."""
+        size = self._batch
+        if self._settings.evaluations is not None:
+            size = min(size, self._settings.evaluations - self._state.evaluations)
+        if self._state.next_ask <= self._strategy.seeds:
+            size = min(size, self._strategy.seeds + 1 - self._state.next_ask)
+        known: set[str] = set()  # within this batch
+        return [self._propose(self._state.next_ask + n, known) for n in range(size)]
+
+    def _propose(self, ask: int, known: set[str]) -> Stillborn | tuple[Draft, Admission]:
+        draft = self._strategy.ask(ask, self._state, self._course)
+        reason = draft.reason
+        for _ in range(STEPS_BEYOND_A_DUPLICATE):
+            if draft.proposal is None:
+                break
+            admission = self._device.admit(draft.proposal.kernel)
+            if isinstance(admission, Verdict):
+                reason = admission.reason
+                break
+            if admission.normal_sha not in known and not self._state.seen(admission.normal_sha):
+                known.add(admission.normal_sha)
+                return draft, admission
+            reason = "a duplicate of an earlier kernel"
+            draft = self._strategy.onward(draft, self._state)
+        return _stillborn(draft, reason)
+
+    def _judge(self, id: int, built: Built | Verdict) -> None:
+        self._watcher.doing("judging")
+        if isinstance(built, Built):
+            self._built[id] = built
+            built = self._device.screen(built)
+        self._tell(Judged(id, built))
+
+    def _challenger(self) -> Individual | None:
+        """Whoever seems to beat the champion: what people see as best was always measured twice."""
+        best = self._state.best
+        challenger = next((one for one in self._state.archive if not self._state.champion(one.id)), None)
+        if best is None or challenger is None:
+            return None
+        if not self._state.champion(best.id):
+            return challenger
+        spent = self._course.promotion_s > PROMOTION_SHARE * self._state.device_s
+        return challenger if challenger.fitness > best.fitness and not spent else None
+
+    def _promote(self, id: int) -> None:
+        self._watcher.doing("measuring a champion again")
+        built = self._built.get(id) or self._device.rebuild(self._kernel(id))
+        self._tell(Promoted(id, self._device.promote(built) if isinstance(built, Built) else built))
+
+    def _close(self) -> None:
+        """Measure the finalists again, unless nothing was judged since; those who move up have to pass as well."""
+        for _ in range(2 * self._settings.finalists + 2):
+            stale = [id for id in self._finalists() if id not in self._course.fresh]
+            if not stale:
+                break
+            self._promote(stale[0])
+
+    def _finalists(self) -> list[int]:
+        """The best few and the best starting kernel."""
+        best = [one.id for one in self._state.archive][: self._settings.finalists]
+        seeds = [id for id in self._course.seeds if self._state.rank(id) is not None]
+        return [*best, *sorted(seeds, key=lambda id: -(self._state.rank(id) or 0.0))[:1]]
+
+    def _closing_s(self) -> float:
+        """Wall time that the closing measurements will take, by the longest promotion so far."""
+        return 1.1 * (self._settings.finalists + 1) * self._course.longest_promotion_s
+
+    def _kernel(self, id: int) -> Kernel:
+        return self._log.kernel(self._log.proposed(id).source_sha)
+
+    def _calibrated(self, calibration: Calibration) -> None:
+        self._tell(Calibrated(calibration))
+
+    def _tell(self, *events: Event, kernels: Sequence[Kernel] = ()) -> None:
+        """The log first: what it does not hold has not happened."""
+        now = self._clock()
+        self._log.append(*events, kernels=kernels, time=now)
+        for event in events:
+            self._state.apply(event, now)
+            self._course.apply(event)
+            self._watcher.told(event, self._state)
+
+
+def _stillborn(draft: Draft, reason: str) -> Stillborn:
+    return Stillborn(draft.ask, draft.operator, draft.parents, reason)
+
+
+def _proposed(id: int, draft: Draft, admission: Admission) -> Proposed:
+    assert draft.proposal is not None
+    kernel, usage = admission.kernel, draft.proposal.usage
+    return Proposed(
+        draft.ask, id, kernel.sha, admission.normal_sha, kernel.language, draft.parents, draft.operator,
+        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds,
+    )  # fmt: skip

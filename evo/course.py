@@ -1,0 +1,119 @@
+"""What the search remembers beside the population: a fold over the same events, so that a resume remembers it too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from populations.events import Event, Judged, Promoted, Proposed, Stillborn
+from populations.state import OperatorRecord, State
+
+PRIOR_TRIES = 4.0  # an operator's credit starts as if it had been average this many times
+CREDIT_FLOOR, CREDIT_CEILING = 0.2, 6.0  # so that no operator starves and none takes all
+SEED, TUNE = "seed", "tune"
+_NEVER = float("-inf")
+
+
+class Course:
+    """Families and what is due, after the events so far.
+
+    A *family* is a structure with its tuned variants: its root is the kernel that brought the structure, and every
+    kernel that tuning made of a member belongs to it.
+
+    Args:
+        state: the population; each event is applied to it first, then to this.
+        tune_evaluations: how many tune evaluations a promising new structure gets.
+
+    Attributes:
+        due: roots of families with tune evaluations left, and how many.
+        barren: asks in a row that led to no evaluation.
+        fresh: kernels promoted since the last first verdict; measuring them again would tell nothing new.
+        seeds: ids of the starting kernels.
+        promotion_s: device time spent on promotions.
+        longest_promotion_s: of the longest one.
+    """
+
+    def __init__(self, state: State, tune_evaluations: int) -> None:
+        self._state = state
+        self._grant = tune_evaluations
+        self._proposed: dict[int, Proposed] = {}  # waiting for their verdict
+        self._root: dict[int, int] = {}
+        self._kin: dict[int, list[int]] = {}
+        self.due: dict[int, int] = {}
+        self.barren = 0
+        self.fresh: set[int] = set()
+        self.seeds: list[int] = []
+        self.promotion_s = 0.0
+        self.longest_promotion_s = 0.0
+
+    def apply(self, event: Event) -> None:
+        """Take in an event that the state has taken in; constant time."""
+        match event:
+            case Proposed():
+                self._propose(event)
+            case Stillborn():
+                self.barren += 1
+                if event.operator == TUNE:
+                    self.due.pop(self._root[event.parents[0]], None)  # no numbers left to try
+            case Judged(id):
+                self._judge(self._proposed.pop(id))
+            case Promoted(id, verdict):
+                self.fresh.add(id)
+                self.promotion_s += verdict.device_s
+                self.longest_promotion_s = max(self.longest_promotion_s, verdict.device_s)
+
+    def family(self, root: int) -> list[int]:
+        """All judged members, in the order of their verdicts."""
+        return self._kin[root]
+
+    def leader(self, root: int) -> int:
+        """The family's best member; its root where none is measured."""
+        return max(self._kin[root], key=lambda id: (self._rank(id), -id))
+
+    def next_to_tune(self) -> int | None:
+        """The root of the most promising family that still has tune evaluations due."""
+        return max(self.due, key=lambda root: (self._rank(self.leader(root)), -root), default=None)
+
+    def _propose(self, event: Proposed) -> None:
+        self.barren = 0
+        self._proposed[event.id] = event
+        self._root[event.id] = event.id
+        if event.operator == SEED:
+            self.seeds.append(event.id)
+        if event.operator == TUNE:
+            self._root[event.id] = root = self._root[event.parents[0]]
+            self.due[root] = self.due.get(root, 0) - 1
+            if self.due[root] <= 0:
+                del self.due[root]
+
+    def _judge(self, event: Proposed) -> None:
+        self.fresh.clear()
+        self._kin.setdefault(self._root[event.id], []).append(event.id)
+        if event.operator != TUNE and self._grant and self._promising(event):
+            self.due[event.id] = self._grant
+
+    def _promising(self, event: Proposed) -> bool:
+        """Whether a new structure is as fast as its parent, within the noise, before any tuning."""
+        rank = self._state.rank(event.id)
+        before = max((self._rank(parent) for parent in event.parents), default=_NEVER)
+        return rank is not None and rank >= before - 2 * self.noise
+
+    @property
+    def noise(self) -> float:
+        """Half-width of the widest A/A interval, of log speed-up."""
+        calibration = self._state.calibration
+        return max((noise.half_width for noise in calibration.noise), default=0.0) if calibration else 0.0
+
+    def _rank(self, id: int) -> float:
+        rank = self._state.rank(id)
+        return _NEVER if rank is None else rank
+
+
+def credit(operators: Mapping[str, OperatorRecord]) -> dict[str, float]:
+    """Per operator, what its children gained over their parents per evaluation, over the same of all; 1.0 is average."""
+    tries = {name: sum(record.evaluations.values()) for name, record in operators.items() if name != SEED}
+    gain = sum(operators[name].parent_gain for name in tries)
+    if gain <= 0:
+        return {}
+    mean = gain / sum(tries.values())
+    shares = {n: (operators[n].parent_gain / mean + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
+    return {name: min(max(share, CREDIT_FLOOR), CREDIT_CEILING) for name, share in shares.items()}

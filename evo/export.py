@@ -1,0 +1,128 @@
+"""Write a kernel to a file: its source as measured, under a comment that says where it comes from."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from fitness.card import C_TYPES, Case, ProblemCard
+from populations.folder import RunError
+from populations.run import Member, Run
+from populations.verdict import Outcome, Verdict
+
+_RIGHT = (Outcome.CORRECT, Outcome.MEASURED)
+
+
+def export(run: Run, id: int | str, file: Path) -> Member:
+    """Write one kernel of a run to a file.
+
+    A kernel that is not known to be right for all shapes gets a guard, which ends the program with a message where
+    the shapes are others than those it was verified for.
+
+    Args:
+        run: where it is from.
+        id: its number, or "best".
+        file: where to; replaced if it exists.
+
+    Raises:
+        RunError: there is no such kernel, it is wrong, or the file cannot be written.
+    """
+    member = run.get(id)
+    verdict = member.verdict
+    if verdict is None or verdict.status not in _RIGHT:
+        what = verdict.status if verdict else "not judged yet"
+        raise RunError(
+            f"kernel {member.id} of run {run.path} is {what}: only kernels that passed the gate are exported "
+            f"(`kernel-evo top {run.path}` lists them)"
+        )
+    card = TypeAdapter(ProblemCard).validate_python(run.card)
+    text = _header(run, member, verdict, card) + _body(member.source, verdict, card, member.promoted)
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{file} cannot be written: {error.strerror}; name another file with -o") from None
+    return member
+
+
+def _header(run: Run, member: Member, verdict: Verdict, card: ProblemCard) -> str:
+    machine = run.calibration.machine if run.calibration else {}
+    lineage = " -> ".join(f"{step.birth.id} {step.birth.operator}" for step in run.lineage(member.id))
+    lines = [
+        f"Evolved by kernel-evo: kernel {member.id} of run {run.path.name}",
+        f"problem   {card.name}",
+        f"machine   {', '.join(f'{key} {value}' for key, value in machine.items())}",
+        f"speed-up  {_speed(verdict, card)}",
+        f"general   {_general(verdict)}",
+        f"lineage   {lineage}",
+        f"source    sha256 {member.source_sha}",
+        f"verifier  {verdict.verifier}",
+    ]
+    return "".join(f"// {_one_line(line)}\n" for line in lines) + "\n"
+
+
+def _speed(verdict: Verdict, card: ProblemCard) -> str:
+    if verdict.speedup is None:
+        return "not timed"
+    baselines = sorted({t.baseline for c in verdict.cases for t in c.timings if t.policy == card.policy})
+    claim = f"{verdict.speedup:.3f}x over {' and '.join(baselines)} ({card.policy})"
+    if verdict.fitness is None:
+        return f"{claim}, not confirmed"
+    return f"{claim}, at least {math.exp(verdict.fitness):.3f}x with 95 % confidence"
+
+
+def _general(verdict: Verdict) -> str:
+    if verdict.general is None:
+        return "not tried"
+    return "yes" if verdict.general else f"no, it fails on {verdict.not_general}"
+
+
+def _body(source: str, verdict: Verdict, card: ProblemCard, promoted: bool) -> str:
+    """The source, guarded unless every shape that the problem speaks of was verified."""
+    derived = any(case.derived for case in card.cases)
+    if verdict.general or (verdict.general is None and promoted and not derived):
+        return source
+    passed = {case.name for case in verdict.cases if case.status in _RIGHT}
+    cases = [case for case in card.cases if case.name in passed] or [card.given]
+    return _guarded(source, cases, card)
+
+
+def _guarded(source: str, cases: list[Case], card: ProblemCard) -> str:
+    """The entry renamed, and a new one that lets only verified shapes through."""
+    given = card.given
+    arguments = [*given.inputs, *given.parameters, *given.outputs]
+    pointers = ", ".join(argument.name for argument in arguments)
+    written = len(given.outputs)
+    declared = ", ".join(
+        f"{'' if n >= len(arguments) - written else 'const '}{C_TYPES[argument.dtype]}* {argument.name}"
+        for n, argument in enumerate(arguments)
+    )
+    rows = sorted(
+        {tuple(extent for argument in case.arguments for extent in argument.shape) for case in cases}
+    )
+    tests = "\n".join(
+        f"    if ({' && '.join(f'shapes[{n}] == {extent}' for n, extent in enumerate(row)) or 'true'}) "
+        f"return kernel_function_unguarded({pointers}, shapes);"
+        for row in rows
+    )
+    message = f"this kernel was verified for {len(rows)} shape(s) of {card.name} only, and these are others"
+    return f"""#define kernel_function kernel_function_unguarded
+{source.rstrip()}
+#undef kernel_function
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+extern "C" void kernel_function({declared}, const int64_t* shapes) {{
+{tests}
+    std::fputs("{message}\\n", stderr);
+    std::abort();
+}}
+"""
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\r\n\\]+", " ", text)

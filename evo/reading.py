@@ -1,0 +1,177 @@
+"""Commands that look into a run, finished or still running; none of them needs a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evo import saying
+
+RunFolder = Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")]
+Id = Annotated[str, typer.Argument(help='A kernel\'s number, or "best".', metavar="ID")]
+
+
+def status(run: RunFolder, as_json: saying.Json = False) -> None:
+    """Where a run stands."""
+    import populations
+
+    with populations.open(run) as opened:
+        told = opened.status()
+    rows = [(key, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
+            for key, value in told.items()]  # fmt: skip
+    saying.data(told, as_json, rows)
+
+
+def top(
+    run: RunFolder,
+    n: Annotated[int, typer.Option("-n", help="How many.", min=1)] = 10,
+    as_json: saying.Json = False,
+) -> None:
+    """The best kernels of a run."""
+    import populations
+
+    with populations.open(run) as opened:
+        members = opened.top(n)
+        if as_json:
+            saying.data([_member(member) for member in members], as_json)
+        else:
+            from evo.tables import print_members
+
+            print_members(members, f"best of {run}")
+
+
+def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
+    """One kernel: its source on standard output, its verdict on standard error."""
+    import populations
+
+    with populations.open(run) as opened:
+        member = opened.get(id)
+        verdict, source = member.verdict, member.source
+        if as_json:
+            saying.data(
+                {**_member(member), "verdict": verdict.to_json() if verdict else None, "source": source},
+                as_json,
+            )
+            return
+    if verdict is not None:
+        from evo.tables import print_verdict
+
+        print_verdict(verdict, f"kernel {member.id} ({member.operator}, {member.rationale})")
+    print(source)
+
+
+def diff(
+    run: RunFolder,
+    a: Annotated[str, typer.Argument(help='A kernel\'s number, or "best".', metavar="A")],
+    b: Annotated[str, typer.Argument(help='A kernel\'s number, or "best".', metavar="B")],
+    as_json: saying.Json = False,
+) -> None:
+    """What changed in the source from kernel A to kernel B."""
+    import populations
+
+    with populations.open(run) as opened:
+        text = opened.diff(a, b)
+    if as_json:
+        saying.data({"a": a, "b": b, "diff": text}, as_json)
+    else:
+        print(text)
+
+
+def lineage(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
+    """How a kernel came about, from its seeds on, and what each step gained."""
+    import populations
+
+    with populations.open(run) as opened:
+        steps = opened.lineage(id)
+    told = [
+        {
+            "id": step.birth.id,
+            "parents": list(step.birth.parents),
+            "operator": step.birth.operator,
+            "rationale": step.birth.rationale,
+            "status": step.birth.status,
+            "speedup": step.birth.speedup,
+            "rank": step.birth.rank,
+            "gain": step.gain,
+        }
+        for step in steps
+    ]
+    rows = [
+        (
+            str(step.birth.id),
+            step.birth.operator,
+            "" if step.birth.speedup is None else f"{step.birth.speedup:.3f}x",
+            "" if step.gain is None else f"{100 * step.gain:+.1f} %",
+            step.birth.rationale,
+        )
+        for step in steps
+    ]
+    saying.data(told, as_json, rows)
+
+
+def export(
+    run: RunFolder,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.", metavar="FILE")],
+    id: Id = "best",
+    as_json: saying.Json = False,
+) -> None:
+    """Write a kernel to a file, with a comment that says where it comes from."""
+    import populations
+    from evo.export import export as write
+
+    with populations.open(run) as opened:
+        member = write(opened, id, output)
+    saying.data({"id": member.id, "file": str(output)}, as_json, [(f"kernel {member.id}", "->", str(output))])
+
+
+def check(run: RunFolder, as_json: saying.Json = False) -> None:
+    """Verify a run's invariants; exit code 1 where one is broken."""
+    from populations.check import check as broken
+
+    found = broken(run)
+    rows = [(line,) for line in found] or [(f"run {run} is sound",)]
+    saying.data({"run_dir": str(run), "broken": found}, as_json, rows)
+    saying.end(not found)
+
+
+def replay(run: RunFolder, as_json: saying.Json = False) -> None:
+    """Rebuild the population from the log alone: no device, no operator."""
+    told = _replayed(run)
+    saying.data(told, as_json, [(key, str(value)) for key, value in told.items()])
+
+
+def _replayed(run: Path) -> dict[str, Any]:
+    from evo.session import replayed
+    from evo.settings import checked
+    from populations import EventLog, RunError
+    from populations.events import Started
+
+    with EventLog.open(run, readonly=True) as log:
+        begun = next((record.event for record in log.records()), None)
+        if not isinstance(begun, Started):
+            raise RunError(
+                f"run {run} was never started (its log is empty): delete the folder and start anew"
+            )
+        state, _ = replayed(log, checked(begun.settings["search"], f"settings of run {run}"))
+    return {
+        "run_dir": str(run),
+        "asks": state.asks,
+        "evaluations": state.evaluations,
+        "stillborn": state.stillborn,
+        "waiting": len(state.waiting),
+        "best": state.best.id if state.best else None,
+        "population": [one.id for one in state.archive],
+        "outcomes": {outcome.value: count for outcome, count in state.outcomes.items()},
+        "stopped": state.stopped,
+    }
+
+
+def _member(member: Any) -> dict[str, Any]:
+    """A ``populations.run.Member`` as plain data."""
+    keys = (
+        "id", "source_sha", "language", "operator", "rationale", "status", "stage", "reason", "general", "speedup",
+        "fitness", "rank", "promoted",
+    )  # fmt: skip
+    return {**{key: getattr(member, key) for key in keys}, "parents": list(member.parents)}

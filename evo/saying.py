@@ -1,0 +1,37 @@
+"""How the command line speaks: data to standard output, people's text to standard error, the answer as exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")
+]
+
+
+def data(document: object, as_json: bool, rows: Iterable[Sequence[str]] = ()) -> None:
+    """The document as JSON on standard output, or the rows for people on standard error.
+
+    Args:
+        document: plain data.
+        as_json: which of the two.
+        rows: cells, all rows of the same length.
+    """
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line.rstrip(), file=sys.stderr)
+
+
+def end(yes: bool) -> NoReturn:
+    """End the command: exit code 0 for yes, 1 for no."""
+    raise typer.Exit(0 if yes else 1)

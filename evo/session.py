@@ -1,0 +1,265 @@
+"""Start a run or take one over: put log, population, strategy and device together, and let the coordinator work."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from deap import base
+from pydantic import TypeAdapter
+
+import fitness
+import operators
+from evo.coordinator import Coordinator, Watcher
+from evo.course import SEED, Course
+from evo.settings import Settings, SettingsError, checked
+from evo.strategy import Strategy
+from evo.toolset import LANGUAGES, compose
+from fitness.card import ProblemCard
+from fitness.target import Admission, DeviceError, Target
+from operators.proposal import Brief, Proposal
+from populations import folder as folders
+from populations.events import Started
+from populations.folder import RunError
+from populations.kernel import Kernel
+from populations.log import EventLog
+from populations.state import State
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped a run; everything judged is saved in its folder."""
+
+    def __init__(self, path: Path, evaluations: int) -> None:
+        super().__init__(path, evaluations)
+        self.path, self.evaluations = path, evaluations
+
+
+def start(
+    problem: str,
+    settings: Settings,
+    watcher: Watcher,
+    *,
+    target: str = "auto",
+    seeds: Sequence[Path] = (),
+    run_dir: Path | None = None,
+    sandboxed: bool = True,
+    toolbox: base.Toolbox | None = None,
+) -> Path:
+    """Make a run and search until its budget is spent.
+
+    Args:
+        problem: name of a built-in problem, or path of a problem file.
+        settings: budgets and shares.
+        watcher: told of everything.
+        target: "auto", "cpu", or "package.module:Name".
+        seeds: files with starting kernels, beside the built-in ones.
+        run_dir: an empty or new folder; None: runs/DATE-problem.
+        sandboxed: False only on the user's word.
+        toolbox: other tools than our own.
+
+    Returns:
+        The run's folder.
+
+    Raises:
+        SettingsError, FitnessError, RunError: what, where, what to do.
+        Interrupted: somebody stopped it; everything judged is saved.
+    """
+    target = "cpu" if target == "auto" else target
+    problem = str(Path(problem).resolve()) if Path(problem).is_file() else problem
+    language = LANGUAGES.get(target, "cpp")
+    toolbox = toolbox or compose(language, settings)
+    starting = [*_given(seeds, language), *_built_in(problem)]
+    path = _folder(run_dir, problem)
+    told: dict[str, Any] = {"search": settings.model_dump(mode="json"), "sandboxed": sandboxed}
+    opener = _opener(target, problem, path, settings.seed, sandboxed)
+    opened: Target | None = None
+    try:
+        opened = opener()
+        kernels = _admitted(opened, starting, problem)
+        told["seeds"] = [
+            {"sha": p.kernel.sha, "language": language, "rationale": p.rationale} for p in kernels
+        ]
+        folders.make_folder(path, _toml({"problem": problem, "target": target, **told["search"]}))
+        log = EventLog.create(path)
+    except BaseException as error:
+        if opened is not None:
+            opened.close()
+        if run_dir is None and not isinstance(
+            error, DeviceError
+        ):  # the device's message names its log in there
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    with log:
+        begun = Started(problem, target, settings.seed, told, asdict(opened.card))
+        log.append(begun, kernels=[proposal.kernel for proposal in kernels])
+        _run(_coordinator(log, toolbox, settings, opener, watcher, opened), path)
+    return path
+
+
+def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) -> Path:
+    """Take over a run that was stopped or killed, and go on until its budget is spent.
+
+    Args:
+        path: the run's folder.
+        watcher: told of everything.
+        toolbox: as the run was started with, where that was not our own.
+
+    Raises:
+        SettingsError, FitnessError, RunError, Interrupted: as for ``start``.
+    """
+    with EventLog.open(path) as log:
+        begun = next((record.event for record in log.records()), None)
+        if not isinstance(begun, Started):
+            raise RunError(
+                f"run {path} was never started (its log is empty): delete the folder and start anew"
+            )
+        settings = checked(begun.settings["search"], f"settings of run {path}")
+        toolbox = toolbox or compose(LANGUAGES.get(begun.target, "cpp"), settings)
+        opener = _opener(
+            begun.target, begun.problem, path, begun.seed, begun.settings["sandboxed"], begun.card["sha"]
+        )
+        _run(_coordinator(log, toolbox, settings, opener, watcher, None), path, resuming=True)
+    return path
+
+
+def replayed(log: EventLog, settings: Settings) -> tuple[State, Course]:
+    """Population and course after all events of a log; no device, no operator."""
+    state = State(log, settings.population, settings.per_structure, operators.tune.structure)
+    course = Course(state, settings.tune_evaluations)
+    for record in log.records():
+        state.apply(record.event, record.time)
+        course.apply(record.event)
+    return state, course
+
+
+def _run(coordinator: Coordinator, path: Path, resuming: bool = False) -> None:
+    try:
+        coordinator.run(resuming)
+    except KeyboardInterrupt:
+        raise Interrupted(path, coordinator.evaluations) from None
+
+
+def _coordinator(
+    log: EventLog,
+    toolbox: base.Toolbox,
+    settings: Settings,
+    opener: Callable[[], Target],
+    watcher: Watcher,
+    target: Target | None,
+) -> Coordinator:
+    state, course = replayed(log, settings)
+    assert state.started is not None
+    brief = _brief(TypeAdapter(ProblemCard).validate_python(state.started.card))
+    seeds = [
+        Proposal(log.kernel(seed["sha"]), SEED, seed["rationale"]) for seed in state.started.settings["seeds"]
+    ]
+    strategy = Strategy(toolbox, settings, brief, seeds, _kernels(log, state))
+    return Coordinator(log, state, course, strategy, settings, opener, watcher, brief.cores, target)
+
+
+def _kernels(log: EventLog, state: State) -> Callable[[int], Kernel]:
+    """The kernel of an id: from the archive, else from the log."""
+
+    @lru_cache(maxsize=256)
+    def stored(id: int) -> Kernel:
+        return log.kernel(log.proposed(id).source_sha)
+
+    def kernel(id: int) -> Kernel:
+        one = state.archive.get(id)
+        return one.kernel if one is not None and one.kernel is not None else stored(id)
+
+    return kernel
+
+
+def _opener(
+    target: str, problem: str, path: Path, seed: int, sandboxed: bool, card_sha: str | None = None
+) -> Callable[[], Target]:
+    def opened() -> Target:
+        found = fitness.open_target(
+            target, problem, folder=path / folders.ARTIFACTS, seed=seed, sandboxed=sandboxed
+        )
+        if card_sha is not None and found.card.sha != card_sha:
+            found.close()
+            raise RunError(f"{problem} has changed since run {path} began: restore it, or start a new run")
+        return found
+
+    return opened
+
+
+def _brief(card: ProblemCard) -> Brief:
+    given = card.given
+    return Brief(
+        problem=card.name,
+        signature=card.signature(),
+        inputs=len(given.inputs) + len(given.parameters),
+        outputs=len(given.outputs),
+        cores=len(os.sched_getaffinity(0)),
+    )
+
+
+def _given(files: Sequence[Path], language: str) -> list[tuple[str, Proposal]]:
+    """The user's starting kernels, each with the words that name it in a message."""
+    found = []
+    for file in files:
+        try:
+            source = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise SettingsError(f"--seeds {file} cannot be read: {why}; check the path") from None
+        found.append((f"--seeds {file}", Proposal(Kernel(source, language), SEED, f"given: {file.name}")))
+    return found
+
+
+def _built_in(problem: str) -> list[tuple[str, Proposal]]:
+    if problem not in fitness.problem_names():
+        return []
+    from populations.seeds import seeds
+
+    return [
+        (
+            f"seed {seed.name}",
+            Proposal(Kernel(seed.source, seed.language), SEED, f"{seed.name}: {seed.summary}"),
+        )
+        for seed in seeds(problem)
+    ]
+
+
+def _admitted(target: Target, starting: Sequence[tuple[str, Proposal]], problem: str) -> list[Proposal]:
+    """The starting kernels, none twice. One that cannot even be admitted is the user's to mend, before the run."""
+    kernels: dict[str, Proposal] = {}
+    for words, proposal in starting:
+        admission = target.admit(proposal.kernel)
+        if not isinstance(admission, Admission):
+            raise SettingsError(f"{words}: {admission.reason}")
+        kernels.setdefault(admission.normal_sha, proposal)
+    if not kernels:
+        raise SettingsError(
+            f"{problem} has no built-in starting kernel: give one with --seeds FILE "
+            f"(`kernel-evo problems {problem} --signature` prints its entry)"
+        )
+    return list(kernels.values())
+
+
+def _folder(run_dir: Path | None, problem: str) -> Path:
+    if run_dir is not None:
+        return folders.make_folder(run_dir)
+    return folders.claim_folder(Path(problem).stem, datetime.date.today())
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    """Flat settings as TOML; JSON's strings, numbers, lists and booleans are TOML's too."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, dict)]
+    tables = [(key, value) for key, value in values.items() if isinstance(value, dict) and value]
+    for key, table in tables:
+        lines += [
+            f"\n[{key}]",
+            *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in table.items()),
+        ]
+    return "\n".join(line for line in lines if not line.endswith("= null")) + "\n"

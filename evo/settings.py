@@ -1,0 +1,135 @@
+"""What a search may spend and how it divides it: frozen, loaded from TOML, checked before anything starts."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class SettingsError(Exception):
+    """A setting that cannot be meant; the message says which, where and what to do, in one line."""
+
+
+class Effort(StrEnum):
+    """Presets: "quick" ends in about three minutes, "full" in half an hour."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Settings(BaseModel):
+    """All that a run is told beside its problem and target. The constructor is the configuration.
+
+    Attributes:
+        evaluations: stop after this many judged kernels; None: no such limit.
+        minutes: stop after this much wall time, calibration and closing measurements included; None: no limit.
+        seed: decides every choice of the search (not the judge's inputs, which are secret).
+        population: how many kernels may be parents at a time.
+        per_structure: how many of them may differ in their numbers only.
+        tournament: how many parents compete for each selection.
+        batch: kernels built side by side before they are judged one by one; None: one a core.
+        crossover: share of asks that cross two parents, where two can be crossed.
+        tune_share: share of asks that tune a new structure, while one is due.
+        tune_evaluations: how many tune evaluations a promising new structure gets before it is left.
+        finalists: how many kernels are measured again before the closing table.
+        patience: stop as "exhausted" after this many asks in a row that led to no evaluation.
+        weights: per operator, 1.0 unless told; 0 switches it off.
+        operators: further operators, each as "package.module:Name".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    evaluations: Annotated[int, Field(gt=0)] | None = None
+    minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    seed: int = 0
+    population: int = Field(default=24, ge=2)
+    per_structure: int = Field(default=3, ge=1)
+    tournament: int = Field(default=3, ge=1)
+    batch: Annotated[int, Field(ge=1)] | None = None
+    crossover: float = Field(default=0.12, ge=0, le=1)
+    tune_share: float = Field(default=0.6, ge=0, le=1)
+    tune_evaluations: int = Field(default=4, ge=0)
+    finalists: int = Field(default=3, ge=1)
+    patience: int = Field(default=200, ge=1)
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    operators: tuple[str, ...] = ()
+
+
+_BUDGETS = ("evaluations", "minutes")
+_PRESETS: dict[Effort, dict[str, Any]] = {
+    Effort.QUICK: {"minutes": 3.0},
+    Effort.FULL: {"minutes": 30.0, "population": 48, "tune_evaluations": 8, "finalists": 5, "patience": 1000},
+}
+
+
+def settings(effort: Effort | str = Effort.QUICK, file: Path | None = None, **overrides: object) -> Settings:
+    """A preset, over it a file's values, over both what was named outright.
+
+    Naming any budget, in the file or outright, drops the preset's: ``evaluations=500`` means 500, however long.
+
+    Args:
+        effort: the preset.
+        file: a TOML file with any of the keys of ``Settings``.
+        overrides: further values; those that are None are left out.
+
+    Raises:
+        SettingsError: an unknown key, a value out of range, a file that cannot be read.
+    """
+    try:
+        preset = _PRESETS[Effort(effort)]
+    except ValueError:
+        raise SettingsError(f"effort {effort!r} is unknown: say one of {', '.join(Effort)}") from None
+    where = str(file) if file else "settings"
+    named = _read(file) if file else {}
+    given = {key: value for key, value in overrides.items() if value is not None}
+    if any(key in given for key in _BUDGETS):
+        named = {key: value for key, value in named.items() if key not in _BUDGETS}
+    if any(key in named or key in given for key in _BUDGETS):
+        preset = {key: value for key, value in preset.items() if key not in _BUDGETS}
+    return checked({**preset, **named, **given}, where)
+
+
+def checked(values: Mapping[str, Any], where: str) -> Settings:
+    """The settings these values make.
+
+    Raises:
+        SettingsError: an unknown key or a value out of range; the message names the nearest known key.
+    """
+    for key in values:
+        if key not in Settings.model_fields:
+            raise SettingsError(f"{where}: unknown key {key!r}{nearest(key, Settings.model_fields)}")
+    try:
+        return Settings.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{where}: {key} = {first['input']!r} {_must(first['msg'])}") from None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where a known word is near, else what there is to choose from."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
+
+
+def _must(message: str) -> str:
+    """Pydantic's words as the end of a sentence."""
+    return message.replace("Input should be", "must be").replace("Input should", "must")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"settings file {file} cannot be read: {error.strerror}; check the path"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {file} is not TOML: {error}") from None

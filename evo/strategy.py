@@ -1,0 +1,114 @@
+"""What to try next. The answer depends on the state and the number of the ask alone, so a resumed run repeats it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from deap import base
+
+from evo.course import SEED, TUNE, Course, credit
+from evo.settings import Settings
+from evo.toolset import chance, use
+from operators.proposal import Brief, Proposal
+from populations.individual import Individual
+from populations.kernel import Kernel
+from populations.state import State
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The answer to one ask: a proposal, or why there is none.
+
+    Attributes:
+        ask: its number, from 1.
+        operator: what was tried.
+        parents: ids.
+        proposal: the child; None where no operator's precondition held.
+        reason: why there is none.
+        rng: the ask's generator, for going on from here.
+    """
+
+    ask: int
+    operator: str
+    parents: tuple[int, ...]
+    proposal: Proposal | None
+    rng: Random = field(repr=False)
+    reason: str = "no operator applies to this parent"
+
+
+class Strategy:
+    """Seeds first; then tuning of promising new structures, crossover and structural mutation.
+
+    Args:
+        toolbox: see ``evo.toolset``.
+        settings: the shares and the seed.
+        brief: handed to every operator.
+        seeds: the starting kernels.
+        kernel_of: the kernel of an individual, wherever its source is.
+    """
+
+    def __init__(
+        self,
+        toolbox: base.Toolbox,
+        settings: Settings,
+        brief: Brief,
+        seeds: Sequence[Proposal],
+        kernel_of: Callable[[int], Kernel],
+    ) -> None:
+        self._toolbox = toolbox
+        self._settings = settings
+        self._brief = brief
+        self._seeds = seeds
+        self._kernel_of = kernel_of
+
+    @property
+    def seeds(self) -> int:
+        """How many asks go to starting kernels."""
+        return len(self._seeds)
+
+    def ask(self, ask: int, state: State, course: Course) -> Draft:
+        """The draft for this ask; asks up to the number of seeds need no population."""
+        rng = Random(f"{self._settings.seed}:{ask}")
+        if ask <= len(self._seeds):
+            return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
+        root = course.next_to_tune()
+        if root is not None and rng.random() < self._settings.tune_share:
+            return self._tune(ask, root, state, course, rng)
+        one, other = self._select(state, rng)
+        if one is not other and rng.random() < self._settings.crossover:
+            parents = (one.id, other.id)
+            if child := use(
+                self._toolbox.mate, self._kernels(parents), self._brief, rng, credit(state.operators)
+            ):
+                return Draft(ask, child.operator, parents, child, rng)
+        return self._mutate(Draft(ask, "mutate", (one.id,), None, rng), self._kernel_of(one.id), state)
+
+    def onward(self, draft: Draft, state: State) -> Draft:
+        """One more mutation on top of a child that is known already; seeds and tuned kernels are left alone."""
+        if draft.proposal is None or draft.operator in (SEED, TUNE):
+            return replace(draft, proposal=None)
+        return self._mutate(draft, draft.proposal.kernel, state)
+
+    def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
+        child = use(self._toolbox.mutate, (start,), self._brief, draft.rng, credit(state.operators))
+        if child is None:
+            return replace(draft, proposal=None)
+        if draft.proposal is not None:
+            child = replace(child, rationale=f"{draft.proposal.rationale}; then {child.rationale}")
+        return replace(draft, operator=child.operator, proposal=child)
+
+    def _tune(self, ask: int, root: int, state: State, course: Course, rng: Random) -> Draft:
+        parent = course.leader(root)
+        tried = [(self._kernel_of(id), state.rank(id)) for id in course.family(root)]
+        child = self._toolbox.tune((self._kernel_of(parent),), self._brief, rng, tried=tried)
+        return Draft(ask, TUNE, (parent,), child, rng, "no other numbers to try")
+
+    def _select(self, state: State, rng: Random) -> tuple[Individual, Individual]:
+        with chance(rng):
+            one, other = self._toolbox.select(list(state.archive), 2)
+        return one, other
+
+    def _kernels(self, ids: Sequence[int]) -> tuple[Kernel, ...]:
+        return tuple(self._kernel_of(id) for id in ids)

@@ -1,0 +1,183 @@
+"""Tables for people, on standard error: the closing table of a run, and lists of kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from evo.summary import Standing, standing
+from populations.run import Member, Run
+from populations.verdict import Timing, Verdict
+
+POLICIES = ("warm", "cold")
+
+
+def print_closing(run: Run, exported: Path | None) -> None:
+    """Baselines, best seed and best evolved kernel, cold and warm; who won; where the exported file is."""
+    console = _console()
+    stand, policy = standing(run), run.card.get("policy", "warm")
+    for case in _timed_cases(run):
+        console.print(_speeds(run, stand, case, policy))
+    for line in _sentences(run, stand, policy):
+        console.print(line, soft_wrap=True)
+    if exported is not None:
+        console.print(f"exported: {exported}", soft_wrap=True)
+
+
+def print_members(members: Iterable[Member], title: str) -> None:
+    """A list of kernels, one a row."""
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for column in ("id", "status", "speed-up", "at least", "general", "operator", "parents", "why"):
+        table.add_column(column, justify="right" if column in ("id", "speed-up", "at least") else "left")
+    for m in members:
+        general = {True: "yes", False: "no", None: ""}[m.general]
+        parents = " ".join(str(parent) for parent in m.parents)
+        status = m.status.value if m.status else "waiting"
+        table.add_row(
+            str(m.id),
+            status,
+            times(m.speedup),
+            at_least(m.fitness),
+            general,
+            m.operator,
+            parents,
+            m.rationale,
+        )
+    _console().print(table)
+
+
+def print_verdict(verdict: Verdict, name: str) -> None:
+    """One kernel's verdict: what, where, why, and how fast."""
+    console = _console()
+    console.print(f"{name}: {verdict.status} ({verdict.stage}): {verdict.reason}", soft_wrap=True)
+    table = Table(box=SIMPLE_HEAD)
+    for column in ("case", "policy", "status", "error / bound", "µs", "speed-up", "95 %", "GB/s"):
+        table.add_column(column)
+    for case in verdict.cases:
+        error = "" if case.max_error is None else f"{case.max_error:.3g}"
+        for timing in case.timings or (None,):
+            speed = ("", "", "", "", "") if timing is None else _speed_cells(timing)
+            table.add_row(case.name, speed[0], case.status.value, error, *speed[1:])
+    if verdict.cases:
+        console.print(table)
+    if verdict.speedup is not None:
+        console.print(
+            f"speed-up {times(verdict.speedup)}, at least {at_least(verdict.fitness)} with 95 % confidence"
+        )
+    if verdict.general is False:
+        console.print(f"not general: fails on {verdict.not_general}")
+
+
+def times(speedup: float | None) -> str:
+    """A speed-up as people write it."""
+    return "" if speedup is None else f"{speedup:.2f}x"
+
+
+def at_least(fitness: float | None) -> str:
+    """The lower bound of a speed-up."""
+    return "" if fitness is None else f"{math.exp(fitness):.2f}x"
+
+
+def _console() -> Console:
+    console = Console(stderr=True, highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 110  # a log file has no width; folded cells are hard to read
+    return console
+
+
+def _timed_cases(run: Run) -> list[str]:
+    calibration = run.calibration
+    return list(dict.fromkeys(b.case for b in calibration.baselines)) if calibration else []
+
+
+def _speeds(run: Run, stand: Standing, case: str, policy: str) -> Table:
+    table = Table(title=f"{run.card.get('name', run.problem)} {case}", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for name in POLICIES:
+        counts = " (counts)" if name == policy else ""
+        table.add_column(f"{name} µs", justify="right")
+        table.add_column(f"speed-up{counts}", justify="right")
+    assert run.calibration is not None
+    for name in dict.fromkeys(b.name for b in run.calibration.baselines):
+        table.add_row(name, *_baseline_cells(run, name, case))
+    for words, member in (("best seed", stand.best_seed), ("best evolved", stand.best_evolved)):
+        if member is not None:
+            table.add_row(f"{words}, kernel {member.id}", *_member_cells(member, case))
+    return table
+
+
+def _baseline_cells(run: Run, name: str, case: str) -> list[str]:
+    assert run.calibration is not None
+    cells = []
+    for policy in POLICIES:
+        found = [b for b in run.calibration.baselines if (b.name, b.case, b.policy) == (name, case, policy)]
+        timed = found[0] if found and found[0].median is not None else None
+        cells.append(_interval(timed.median, timed.ci95) if timed and timed.median else "")
+        cells.append("" if timed is None or timed.counted else "not counted")
+    return cells
+
+
+def _member_cells(member: Member, case: str) -> list[str]:
+    verdict = member.verdict
+    timings = {t.policy: t for c in verdict.cases if c.name == case for t in c.timings} if verdict else {}
+    cells = []
+    for policy in POLICIES:
+        timing = timings.get(policy)
+        cells.append(_interval(timing.median, timing.ci95) if timing else "")
+        cells.append(_speed_cells(timing)[2] + " " + _speed_cells(timing)[3] if timing else "")
+    return cells
+
+
+def _speed_cells(timing: Timing) -> tuple[str, str, str, str, str]:
+    low, high = timing.speedup_ci95
+    time = _interval(timing.median, timing.ci95)
+    return timing.policy, time, times(timing.speedup), f"[{low:.2f}, {high:.2f}]", f"{timing.gbps:.1f}"
+
+
+def _interval(median: float, ci95: tuple[float, float] | None) -> str:
+    width = "" if ci95 is None else f" ± {(ci95[1] - ci95[0]) / 2 * 1e6:.1f}"
+    return f"{median * 1e6:.1f}{width}"
+
+
+def _sentences(run: Run, stand: Standing, policy: str) -> list[str]:
+    ledger = run.ledger()
+    judged = f"{ledger['evaluations']:.0f} kernels judged in {ledger['wall_s']:.0f} s; noise floor {100 * stand.noise:.1f} %"
+    best = stand.best
+    if best is None:
+        return [judged, "nothing was measured: there is no kernel to show"]
+    lines = [judged]
+    if best.fitness is None:
+        lines.append(
+            f"kernel {best.id} is {times(best.speedup)} the stronger baseline ({policy}), not confirmed"
+        )
+    else:
+        verb = "beats" if stand.beats_baseline else "does not beat"
+        lines.append(
+            f"kernel {best.id} {verb} the stronger baseline ({policy}): {times(best.speedup)}, "
+            f"at least {at_least(best.fitness)} with 95 % confidence"
+        )
+    lines.append(_against_the_seed(stand))
+    if best.general is False and best.verdict is not None:
+        lines.append(
+            f"it is not general: it fails on {best.verdict.not_general}; the export refuses other shapes"
+        )
+    return lines
+
+
+def _against_the_seed(stand: Standing) -> str:
+    seed, evolved = stand.best_seed, stand.best_evolved
+    if seed is None:
+        return "no seed was measured"
+    if evolved is None:
+        return f"nothing evolved was measured; the best seed is {times(seed.speedup)}"
+    versus = f"{times(evolved.speedup)} against {times(seed.speedup)}"
+    if stand.beats_seed:
+        return f"the best evolved kernel beats its best seed: {versus}"
+    if evolved.speedup is not None and seed.speedup is not None and evolved.speedup > seed.speedup:
+        return f"the best evolved kernel is ahead of its best seed, but within the interval: {versus}"
+    return f"the best evolved kernel did not beat its best seed: {versus}"

@@ -1,0 +1,140 @@
+"""The composition root: everything a search is made of hangs on one DEAP toolbox.
+
+    toolbox = evo.toolbox("softmax")
+    toolbox.register("mutate", my_operator)       # instead of all the structural rewrites
+    toolbox.register("select", deap.tools.selBest)
+    evo.search("softmax", toolbox=toolbox)
+
+The tools and how the search calls them::
+
+    select(individuals, k)          DEAP's own; it draws from the module-level generator, seeded for each ask
+    mutate([parent], brief, rng)    an ``operators.Operator``, or a ``Mixture`` of them
+    mate([one, other], brief, rng)  the same, with two parents
+    tune([parent], brief, rng, tried)  other numbers for the same structure; ``tried``: what its kin reached
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import operators
+from deap import base, tools
+from evo.settings import Settings, SettingsError, nearest
+from operators.proposal import Brief, Operator, Proposal
+from populations.kernel import Kernel
+
+LANGUAGES = {"cpu": "cpp"}  # what a target's operators rewrite
+
+
+class Mixture:
+    """Several operators as one: tries them in a random order, the creditable first, until one applies.
+
+    Args:
+        members: the operators.
+        weights: per operator name; 1.0 where not named, 0 switches it off.
+    """
+
+    def __init__(self, members: Sequence[Operator], weights: Mapping[str, float] | None = None) -> None:
+        self.weights = {member.name: (weights or {}).get(member.name, 1.0) for member in members}
+        self.members = tuple(member for member in members if self.weights[member.name] > 0)
+
+    def __call__(
+        self, parents: Sequence[Kernel], brief: Brief, rng: Random, credit: Mapping[str, float] | None = None
+    ) -> Proposal | None:
+        """A child by the first operator whose precondition holds; None where none does.
+
+        Args:
+            parents: one for mutations, two for crossovers.
+            brief: what the operators may know.
+            rng: where chance comes from.
+            credit: per operator name, what its weight is multiplied by; 1.0 where not named.
+        """
+        for member in self.order(rng, credit or {}):
+            if (child := member(parents, brief, rng)) is not None:
+                return child
+        return None
+
+    def order(self, rng: Random, credit: Mapping[str, float]) -> list[Operator]:
+        """All members, drawn without replacement with odds by weight times credit."""
+        odds = ((member, self.weights[member.name] * credit.get(member.name, 1.0)) for member in self.members)
+        # Efraimidis and Spirakis 2006: sorting by u**(1/w) is weighted drawing without replacement.
+        drawn = [(rng.random() ** (1.0 / max(odd, 1e-9)), n, member) for n, (member, odd) in enumerate(odds)]
+        return [member for _, _, member in sorted(drawn, reverse=True)]
+
+
+def compose(language: str, settings: Settings) -> base.Toolbox:
+    """A toolbox with our own tools, as the settings weigh them.
+
+    Raises:
+        SettingsError: a weight for an operator that does not exist, or a plug-in that cannot be loaded.
+    """
+    found = [*operators.builtin(language), *(_operator(name) for name in settings.operators)]
+    known = {member.name for member in found}
+    for name in settings.weights:
+        if name not in known:
+            raise SettingsError(f"weights: no operator is named {name!r}{nearest(name, known)}")
+    toolbox = base.Toolbox()
+    toolbox.register("select", tools.selTournament, tournsize=settings.tournament)
+    toolbox.register("mutate", Mixture([m for m in found if m.arity == 1], settings.weights))
+    toolbox.register("mate", Mixture([m for m in found if m.arity == 2], settings.weights))
+    toolbox.register("tune", operators.tune.Tune())
+    return toolbox
+
+
+def use(
+    tool: Any, parents: Sequence[Kernel], brief: Brief, rng: Random, credit: Mapping[str, float]
+) -> Proposal | None:
+    """Call a registered mutation or crossover; only a mixture has a use for the credit."""
+    child: Proposal | None
+    if isinstance(tool.func, Mixture):
+        child = tool(parents, brief, rng, credit=credit)
+    else:
+        child = tool(parents, brief, rng)
+    return child
+
+
+@contextmanager
+def chance(rng: Random) -> Iterator[None]:
+    """Let DEAP's tools, which draw from the module-level generator, draw from a seeded one; then restore it."""
+    before = random.getstate()
+    random.seed(rng.getrandbits(64))
+    try:
+        yield
+    finally:
+        random.setstate(before)
+
+
+def plugin(name: str, what: str) -> Any:
+    """The object that "package.module:Name" names.
+
+    Args:
+        name: the module, a colon, and a name in it.
+        what: what it is meant to be, for the message.
+
+    Raises:
+        SettingsError: no such module or name.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(
+            f"{what} {name!r} cannot be loaded: {error}; write it as package.module:Name"
+        ) from None
+
+
+def _operator(name: str) -> Operator:
+    found = plugin(name, "operator")
+    operator: Operator = found() if isinstance(found, type) else found
+    if (
+        not callable(operator)
+        or not hasattr(operator, "name")
+        or getattr(operator, "arity", None) not in (1, 2)
+    ):
+        raise SettingsError(f"operator {name!r} needs a name, an arity of 1 or 2, and to be callable")
+    return operator

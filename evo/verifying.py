@@ -1,0 +1,61 @@
+"""The gate and the timer on one file: what ``kernel-evo verify`` does and prints."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import fitness
+from evo.settings import SettingsError
+from evo.summary import verdict_summary
+from evo.toolset import LANGUAGES
+from fitness.target import Admission, Built, Target
+from populations.calibration import Calibration
+from populations.kernel import Kernel
+from populations.verdict import Verdict
+
+
+def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict on a kernel in a file, and the same as the JSON document.
+
+    Raises:
+        SettingsError: the file cannot be read.
+        FitnessError: the problem or the machine is at fault.
+    """
+    target = "cpu" if target == "auto" else target
+    try:
+        kernel = Kernel(file.read_text(encoding="utf-8"), LANGUAGES.get(target, "cpp"))
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file} is not UTF-8 text: name a file with a kernel's source") from None
+    with (
+        tempfile.TemporaryDirectory(prefix="kernel-evo-") as folder,
+        closing(
+            fitness.open_target(target, problem, folder=Path(folder), seed=0, sandboxed=sandboxed)
+        ) as opened,
+    ):
+        verdict, calibration = _judged(opened, kernel)
+        card = opened.card
+    return verdict, verdict_summary(
+        verdict,
+        source_sha=kernel.sha,
+        language=kernel.language,
+        target=target,
+        calibration=calibration,
+        card=card,
+    )
+
+
+def _judged(target: Target, kernel: Kernel) -> tuple[Verdict, Calibration | None]:
+    """Baselines are measured only for a kernel that builds."""
+    admission = target.admit(kernel)
+    if not isinstance(admission, Admission):
+        return admission, None
+    built = target.build(admission)
+    if not isinstance(built, Built):
+        return built, None
+    calibration = target.calibrate()
+    return target.promote(built), calibration
