@@ -1,8 +1,9 @@
 """Argument sets in shared memory: the judge fills and reads them, the runner only sees its own view.
 
-All read-only arguments (inputs and parameters) of all sets lie in one anonymous file, all outputs in another.
-Each argument owns whole pages and ends, up to 64-byte alignment, at the end of its last page, where the runner
-has a guard page. What is left of its pages before and after it is a redzone that the judge fills and checks.
+All read-only arguments (inputs and parameters) of all sets lie in one anonymous file, all outputs in
+another. Each argument owns whole pages and ends, up to 64-byte alignment, at the end of its last page, where
+the runner has a guard page. What is left of its pages on either side is a redzone that the judge fills and
+checks.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class ArgumentSets:
         self.read_only = read_only
         self.count = count
         self.slots, self.strides = _layout(self.arguments, read_only)
-        self._files = tuple(_file(name, max(stride * count, mmap.PAGESIZE)) for name, stride in
-                            zip(("inputs", "outputs"), self.strides, strict=True))  # fmt: skip
-        self._maps = tuple(mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE) for file in self._files)
+        self._files = tuple(_file(max(stride * count, mmap.PAGESIZE)) for stride in self.strides)
+        shared = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        self._maps = tuple(mmap.mmap(file, 0, flags=shared) for file in self._files)
         rng = np.random.default_rng(int.from_bytes(os.urandom(8)))
         self._redzone: Bytes = rng.integers(0, 256, mmap.PAGESIZE + ALIGNMENT, dtype=np.uint8)
         self._poison = {spec.dtype: _poison(spec.dtype, rng) for spec in self.arguments[read_only:]}
@@ -89,7 +90,7 @@ class ArgumentSets:
         return [self._tensor(k, slot, 0) for slot in self.slots[: self.read_only]]
 
     def outputs(self, k: int) -> list[torch.Tensor]:
-        """Set ``k``'s outputs as tensors over the shared memory. A poisoned bool holds bytes other than 0 and 1."""
+        """Set ``k``'s outputs, in the same way. A poisoned bool holds bytes other than 0 and 1."""
         return [self._tensor(k, slot, 1) for slot in self.slots[self.read_only :]]
 
     def poison(self, k: int, rng_seed: int) -> None:
@@ -124,8 +125,8 @@ class ArgumentSets:
     def poison_left(self, k: int) -> str | None:
         """Name of an output of set ``k`` where poison still stands, else None.
 
-        For floating types an element must hold the poison's exact bits, for bool a byte above 1. An integer may
-        equal its poison by chance, so integer outputs are never named; their values tell.
+        For floating types an element must hold the poison's exact bits, for bool a byte above 1. An integer
+        may equal its poison by chance, so integer outputs are never named; their values tell.
         """
         for slot in self.slots[self.read_only :]:
             dtype = slot.spec.dtype
@@ -212,8 +213,8 @@ def _layout(arguments: tuple[TensorSpec, ...], read_only: int) -> tuple[tuple[Sl
     return tuple(slots), (ends[0], ends[1])
 
 
-def _file(name: str, size: int) -> int:
-    file = os.memfd_create(name, os.MFD_CLOEXEC)
+def _file(size: int) -> int:
+    file = os.memfd_create("arguments", os.MFD_CLOEXEC)
     os.ftruncate(file, size)
     return file
 
@@ -226,4 +227,5 @@ def _poison(dtype: str, rng: np.random.Generator) -> Bytes:
     if dtype not in _QUIET_NAN:
         return noise
     unit, quiet = _QUIET_NAN[dtype]
-    return (noise.view(unit) | unit(quiet)).view(np.uint8)
+    poison: Bytes = (noise.view(unit) | unit(quiet)).view(np.uint8)
+    return poison

@@ -60,12 +60,16 @@ class Block:
     Attributes:
         seconds: wall time from before the go until every thread had stopped.
         cpu_seconds: processor time of all threads in it; above seconds x cores something is wrong.
-        involuntary_switches: how often a thread lost its core to somebody else.
+        involuntary_switches: how often a thread lost its core to somebody else. The judge itself causes one now
+            and then, when it wakes for the reply: that one costs nothing.
+        waiting_seconds: how long threads, all together, were ready to run and had no core; None where the
+            kernel keeps no such account. A few 10 us belong to the block's start and stop; more is a disturbance.
     """
 
     seconds: float
     cpu_seconds: float
     involuntary_switches: int
+    waiting_seconds: float | None = None
 
 
 class Runner:
@@ -92,6 +96,7 @@ class Runner:
         self._poll.register(self._replies, select.POLLIN)
         self._cpu_clock = (~self._pid << 3) | 2  # the kernel's number for "processor time of that process"
         self._ended: KernelDied | None = None
+        self._account = _Account(0, None)
         try:
             self._await_ready()
         except BaseException:
@@ -126,8 +131,12 @@ class Runner:
             raise self._end(Outcome.TIMED_OUT, f"no end within {timeout_s:.3g} s")
         if self._read() != b"D" or self._poll.poll(0):
             raise self._end(Outcome.CRASHED, "wrote to the reply channel")
-        before, self._switches = self._switches, _involuntary_switches(self._pid)
-        return Block(seconds, cpu, self._switches - before)
+        before, self._account = self._account, _account(self._pid)
+        switches = self._account.switches - before.switches
+        waiting = None
+        if before.waiting is not None and self._account.waiting is not None:
+            waiting = self._account.waiting - before.waiting
+        return Block(seconds, cpu, switches, waiting)
 
     def close(self) -> None:
         """End the runner and reap it. Safe to call twice."""
@@ -158,7 +167,7 @@ class Runner:
             if change is None or change.si_code != os.CLD_STOPPED:
                 raise self._died()
             os.waitid(os.P_PID, self._pid, os.WSTOPPED)
-            self._switches = _involuntary_switches(self._pid)
+            self._account = _account(self._pid)
             return
         why = word[1:].decode(errors="replace")
         if word[:1] == b"E":
@@ -257,10 +266,20 @@ def _read_only_copy(content: bytes) -> Iterator[int]:
         os.close(reading)
 
 
-def _involuntary_switches(pid: int) -> int:
-    """Over all threads of a process; the last line of each thread's status."""
-    total = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/status", "rb") as status:
-            total += int(status.read().rsplit(b":", 1)[1])
-    return total
+@dataclass(frozen=True)
+class _Account:
+    switches: int
+    waiting: float | None
+
+
+def _account(pid: int) -> _Account:
+    """Involuntary switches and time on run queues so far, over all threads of a process."""
+    switches, waiting = 0, 0
+    told = True
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        switches += int((thread / "status").read_bytes().rsplit(b":", 1)[1])
+        try:
+            waiting += int((thread / "schedstat").read_bytes().split()[1])
+        except (OSError, IndexError):
+            told = False
+    return _Account(switches, waiting * 1e-9 if told else None)

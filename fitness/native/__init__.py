@@ -71,7 +71,8 @@ def tool(name: str) -> Path:
         DeviceError: there is no gcc, or it fails.
     """
     sources = [SOURCES / "confine.h", SOURCES / f"{name}.c"]
-    text = b"\0".join([*(source.read_bytes() for source in sources), " ".join(FLAGS).encode(), _gcc_version()])
+    contents = [source.read_bytes() for source in sources]
+    text = b"\0".join([*contents, " ".join(FLAGS).encode(), _gcc_version()])
     path = cache_folder() / "native" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
     if not path.exists():
         _compile(sources[-1], path)
@@ -79,7 +80,7 @@ def tool(name: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """This user's cache folder of the project: below XDG_CACHE_HOME or ~/.cache, else below the temporary folder."""
+    """This user's cache folder: below XDG_CACHE_HOME or ~/.cache, else in the system's temporary folder."""
     home = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if _has_home() else None)
     if home is not None:
         folder = Path(home) / "kernel-evo"
