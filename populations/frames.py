@@ -95,12 +95,15 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
 }
 _TYPES = {
-    **dict.fromkeys(("id", "evaluation", "tokens"), "Int64"),
+    **dict.fromkeys(("id", "evaluation", "tokens", "round", "asks", "stillborn", "evaluations"), "Int64"),
+    **dict.fromkeys((*(outcome.value for outcome in Outcome), "over_parents", "records", "seq"), "Int64"),
     **dict.fromkeys(("general", "held_out", "derived", "promoted"), "boolean"),
     **dict.fromkeys(("usd", "seconds", "device_s", "judged_s", "max_error", "median", "ci95_low"), "float64"),
     **dict.fromkeys(("ci95_high", "baseline_median", "speedup", "speedup_ci95_low", "fitness"), "float64"),
     **dict.fromkeys(("speedup_ci95_high", "noise_floor", "rank", "gbps", "tflops"), "float64"),
-}
+    **dict.fromkeys(("parent_gain", "record_gain"), "float64"),
+    "parents": "object",
+}  # and all others are text
 _INDIVIDUALS = """
 SELECT id, CASE WHEN judged_seq NOTNULL THEN row_number() OVER (ORDER BY judged_seq IS NULL, judged_seq) END,
     time - (SELECT time FROM events WHERE seq = 1), operator, parents, status, stage, reason, general,
@@ -132,12 +135,13 @@ def frame(log: EventLog, name: str) -> pandas.DataFrame:
         raise RunError(f"a run has no frame called {name!r}: choose one of {', '.join(COLUMNS)}")
     columns = list(COLUMNS[name])
     table = pandas.DataFrame(_ROWS[name](log), columns=pandas.Index(columns))
+    types: dict[str, Any] = {column: _TYPES.get(column, "string") for column in columns}
     if "status" in columns:
-        order = pandas.CategoricalDtype([outcome.value for outcome in Outcome], ordered=True)
-        table["status"] = table["status"].astype(order)
-    if name == "events":
+        types["status"] = pandas.CategoricalDtype([outcome.value for outcome in Outcome], ordered=True)
+    if "time" in columns:
+        types["time"] = "datetime64[us, UTC]"
         table["time"] = pandas.to_datetime(table["time"], unit="s", utc=True)
-    return table.astype({column: type for column, type in _TYPES.items() if column in columns})
+    return table.astype(types)
 
 
 def _individuals(log: EventLog) -> _Rows:

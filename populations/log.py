@@ -94,7 +94,8 @@ class EventLog:
             make_folder(folder)  # once more: another process may have made the run before we had the lock
             with explained(folder):
                 with new_database(folder) as draft:
-                    _write(draft, clock(), events, ())
+                    if events:
+                        _write(draft, clock(), events, ())
                 db = open_writer(folder, patience=5.0)
             undo.pop_all()
         return cls(folder, db, lock, clock=clock)
