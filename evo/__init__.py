@@ -1,6 +1,6 @@
 """Evolutionary search for compute kernels: what to try next, for how long, what came of it.
 
-    run = evo.search("softmax", target="cpu", minutes=2)   # a populations.Run, in the folder a command would make
+    run = evo.search("softmax", target="cpu", minutes=2)   # a populations.Run, as a command would make it
     run.best.source, run.best.speedup, run.frame("individuals")
 
     toolbox = evo.toolbox("softmax")

@@ -1,6 +1,6 @@
 """The command line: a thin layer over ``evo.search``, ``fitness.verify`` and ``populations.open``.
 
-Heavy imports stand inside the commands, so that ``--help`` is instant. Whatever a user can get wrong ends here as
+Heavy imports stand inside the commands, so ``--help`` is instant. Whatever a user can get wrong ends here as
 one line that says what, where and what to do, with exit code 2.
 """
 
@@ -26,7 +26,6 @@ app = typer.Typer(
     help="Evolutionary search for compute kernels: verified on real hardware, faster than your baseline.",
     rich_markup_mode=None,
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -177,13 +176,14 @@ def run_command_line(arguments: list[str]) -> int:
     Returns:
         The exit code: 0 done, 1 the answer is no, 2 bad input or usage, 130 interrupted, all saved.
     """
+    arguments = arguments or ["--help"]
     complaint: Any = typer.BadParameter.__mro__[
         2
     ]  # click's base of usage errors; typer carries its own click
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
     except complaint as error:
-        return _one_line(f"{error.format_message()} (kernel-evo --help lists what there is)")
+        return _one_line(f"{error.format_message()} (`kernel-evo --help` lists the commands)")
     except KeyboardInterrupt as stop:
         return _interrupted(stop)
     except BrokenPipeError:

@@ -1,9 +1,9 @@
 """The loop: ask, propose, admit, build, judge, tell. It alone changes the population, one event at a time.
 
-A step asks for one batch. Its children are built side by side and logged as proposed in one transaction; then they
-are judged one after another, each verdict a transaction of its own. Whatever a kill leaves proposed but not judged,
-the process that resumes judges first; whatever a kill takes before that was never logged, and the same asks bring
-the same children again. So nothing is lost and nothing is counted twice.
+A step asks for one batch. Its children are built side by side and logged as proposed in one transaction; then
+they are judged one after another, each verdict a transaction of its own. Whatever a kill leaves proposed but
+not judged, the process that resumes judges first; whatever it takes before that was never logged, and the
+same asks bring the same children again. So nothing is lost and nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class Coordinator:
                 self._tell(Resumed(self._state.evaluations))
             for event in list(self._state.waiting.values()):
                 self._judge(event.id, self._device.rebuild(self._kernel(event.id)))
+            self._crown()
             while (why := self.finished()) is None:
                 self.step()
             self._close()
@@ -128,9 +129,7 @@ class Coordinator:
         self._tell(*events, kernels=kernels)
         for id, built in ready:
             self._judge(id, built)
-        while (challenger := self._challenger()) is not None:
-            self._promote(challenger.id)
-        self._built.clear()
+        self._crown()
 
     def _births(self) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
         """What comes of the next asks: one event for each, in order, and the kernels to judge."""
@@ -188,8 +187,14 @@ class Coordinator:
             built = self._device.screen(built)
         self._tell(Judged(id, built))
 
+    def _crown(self) -> None:
+        """Measure again whoever seems to beat the champion: what people see as best was measured twice."""
+        while (challenger := self._challenger()) is not None:
+            self._promote(challenger.id)
+        self._built.clear()
+
     def _challenger(self) -> Individual | None:
-        """Whoever seems to beat the champion: what people see as best was always measured twice."""
+        """The best kernel that was measured once, where there is no champion yet or it ranks above it."""
         best = self._state.best
         challenger = next((one for one in self._state.archive if not self._state.champion(one.id)), None)
         if best is None or challenger is None:
@@ -205,7 +210,7 @@ class Coordinator:
         self._tell(Promoted(id, self._device.promote(built) if isinstance(built, Built) else built))
 
     def _close(self) -> None:
-        """Measure the finalists again, unless nothing was judged since; those who move up have to pass as well."""
+        """Measure the finalists again, unless nothing was judged since; whoever moves up has to pass too."""
         for _ in range(2 * self._settings.finalists + 2):
             stale = [id for id in self._finalists() if id not in self._course.fresh]
             if not stale:

@@ -1,4 +1,4 @@
-"""What the search remembers beside the population: a fold over the same events, so that a resume remembers it too."""
+"""What the search remembers beside the population: a fold over the same events, as resumes need it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NEVER = float("-inf")
 class Course:
     """Families and what is due, after the events so far.
 
-    A *family* is a structure with its tuned variants: its root is the kernel that brought the structure, and every
-    kernel that tuning made of a member belongs to it.
+    A *family* is a structure with its tuned variants: its root is the kernel that brought the structure, and
+    every kernel that tuning made of a member belongs to it.
 
     Args:
         state: the population; each event is applied to it first, then to this.
@@ -109,7 +109,7 @@ class Course:
 
 
 def credit(operators: Mapping[str, OperatorRecord]) -> dict[str, float]:
-    """Per operator, what its children gained over their parents per evaluation, over the same of all; 1.0 is average."""
+    """Per operator, the gain of its children over their parents per evaluation; 1.0 is the average of all."""
     tries = {name: sum(record.evaluations.values()) for name, record in operators.items() if name != SEED}
     gain = sum(operators[name].parent_gain for name in tries)
     if gain <= 0:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from fitness import machine, native
+from fitness.target import DeviceError
 
 PACKAGES = ("evo", "operators", "fitness", "populations")
 OURS = "kernel-evo"
@@ -31,33 +32,22 @@ def examine(runs: Path = Path("runs")) -> list[Finding]:
 
 
 def _cores() -> Finding:
-    cores = len(os.sched_getaffinity(0))
-    return Finding("cores", True, str(cores))
+    vectors = f"vectors of {8 * machine.vector_bytes()} bits"
+    return Finding("processor", True, f"{machine.cpu_model()}, {machine.cores()} cores, {vectors}")
 
 
 def _cache() -> Finding:
-    sizes = [
-        path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
-    ]
-    return Finding("caches", True, ", ".join(sorted(sizes, key=_kib)) or "unknown")
-
-
-def _kib(size: str) -> int:
-    digits = "".join(c for c in size if c.isdigit())
-    return int(digits or 0) * (1024 if size.endswith("M") else 1)
+    return Finding("last-level cache", True, f"{machine.cache_bytes() / 2**20:.0f} MiB")
 
 
 def _compiler() -> Finding:
-    path = shutil.which("g++")
-    if path is None:
-        return Finding("g++", False, "not found", "install g++ (Debian and Ubuntu: apt-get install g++)")
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-    return Finding("g++", said.returncode == 0, (said.stdout.splitlines() or ["no version"])[0])
+    try:
+        return Finding("g++", True, machine.compiler())
+    except DeviceError as error:
+        return Finding("g++", False, str(error), "install g++ (Debian and Ubuntu: apt-get install g++)")
 
 
 def _sandbox() -> Finding:
-    from fitness import native
-
     missing = native.features().missing
     if missing:
         cure = "run on a kernel that has them, or say --unsandboxed (verdicts then say isolation: weak)"

@@ -19,8 +19,8 @@ _RIGHT = (Outcome.CORRECT, Outcome.MEASURED)
 def export(run: Run, id: int | str, file: Path) -> Member:
     """Write one kernel of a run to a file.
 
-    A kernel that is not known to be right for all shapes gets a guard, which ends the program with a message where
-    the shapes are others than those it was verified for.
+    A kernel that is not known to be right for all shapes gets a guard, which ends the program with a message
+    where the shapes are others than those it was verified for.
 
     Args:
         run: where it is from.

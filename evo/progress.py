@@ -1,4 +1,4 @@
-"""How a run goes, said on standard error: a live panel where that is a terminal, a line now and then elsewhere."""
+"""How a run goes, said on standard error: a live panel on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Lines:
 
 
 class Panel:
-    """A live panel: kernels, best so far with its interval, outcome counts, what is left, what happens now."""
+    """A live panel: kernels by outcome, best so far with its interval, what is left, what happens now."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, str]] = []
@@ -82,7 +82,7 @@ class Panel:
         self._live = Live(get_renderable=self._drawn, console=Console(stderr=True), transient=True)
 
     def told(self, event: Event, state: State) -> None:
-        """Keep what the next drawing shows. Drawing has a thread of its own, so it never looks at the state."""
+        """Keep what the next drawing shows; drawing has its own thread, so it never looks at the state."""
         now = time.monotonic()
         if now - self._drawn_at < 0.1 and not isinstance(event, Promoted | Stopped):
             return

@@ -171,7 +171,7 @@ def _replayed(run: Path) -> dict[str, Any]:
 def _member(member: Any) -> dict[str, Any]:
     """A ``populations.run.Member`` as plain data."""
     keys = (
-        "id", "source_sha", "language", "operator", "rationale", "status", "stage", "reason", "general", "speedup",
-        "fitness", "rank", "promoted",
+        "id", "source_sha", "language", "operator", "rationale", "status", "stage", "reason", "general",
+        "speedup", "fitness", "rank", "promoted",
     )  # fmt: skip
     return {**{key: getattr(member, key) for key in keys}, "parents": list(member.parents)}

@@ -1,4 +1,4 @@
-"""How the command line speaks: data to standard output, people's text to standard error, the answer as exit code."""
+"""How the command line speaks: JSON to standard output, people's text to standard error, an exit code."""
 
 from __future__ import annotations
 

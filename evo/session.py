@@ -1,10 +1,9 @@
-"""Start a run or take one over: put log, population, strategy and device together, and let the coordinator work."""
+"""Start a run or take one over: put log, population, strategy and device together for the coordinator."""
 
 from __future__ import annotations
 
 import datetime
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -22,8 +21,9 @@ from evo.course import SEED, Course
 from evo.settings import Settings, SettingsError, checked
 from evo.strategy import Strategy
 from evo.toolset import LANGUAGES, compose
+from fitness import machine
 from fitness.card import ProblemCard
-from fitness.target import Admission, DeviceError, Target
+from fitness.target import Admission, Built, DeviceError, Target
 from operators.proposal import Brief, Proposal
 from populations import folder as folders
 from populations.events import Started
@@ -83,22 +83,16 @@ def start(
     try:
         opened = opener()
         kernels = _admitted(opened, starting, problem)
-        told["seeds"] = [
-            {"sha": p.kernel.sha, "language": language, "rationale": p.rationale} for p in kernels
-        ]
+        told["seeds"] = [asdict(seed.kernel) | {"rationale": seed.rationale} for seed in kernels]
         folders.make_folder(path, _toml({"problem": problem, "target": target, **told["search"]}))
-        log = EventLog.create(path)
+        log = EventLog.create(path, Started(problem, target, settings.seed, told, asdict(opened.card)))
     except BaseException as error:
         if opened is not None:
             opened.close()
-        if run_dir is None and not isinstance(
-            error, DeviceError
-        ):  # the device's message names its log in there
+        if run_dir is None and not isinstance(error, DeviceError):  # whose message names a log in there
             shutil.rmtree(path, ignore_errors=True)
         raise
     with log:
-        begun = Started(problem, target, settings.seed, told, asdict(opened.card))
-        log.append(begun, kernels=[proposal.kernel for proposal in kernels])
         _run(_coordinator(log, toolbox, settings, opener, watcher, opened), path)
     return path
 
@@ -158,7 +152,8 @@ def _coordinator(
     assert state.started is not None
     brief = _brief(TypeAdapter(ProblemCard).validate_python(state.started.card))
     seeds = [
-        Proposal(log.kernel(seed["sha"]), SEED, seed["rationale"]) for seed in state.started.settings["seeds"]
+        Proposal(Kernel(seed["source"], seed["language"]), SEED, seed["rationale"])
+        for seed in state.started.settings["seeds"]
     ]
     strategy = Strategy(toolbox, settings, brief, seeds, _kernels(log, state))
     return Coordinator(log, state, course, strategy, settings, opener, watcher, brief.cores, target)
@@ -200,7 +195,10 @@ def _brief(card: ProblemCard) -> Brief:
         signature=card.signature(),
         inputs=len(given.inputs) + len(given.parameters),
         outputs=len(given.outputs),
-        cores=len(os.sched_getaffinity(0)),
+        cores=machine.cores(),
+        cache_bytes=machine.cache_bytes(),
+        line_bytes=machine.line_bytes(),
+        vector_bytes=machine.vector_bytes(),
     )
 
 
@@ -232,12 +230,14 @@ def _built_in(problem: str) -> list[tuple[str, Proposal]]:
 
 
 def _admitted(target: Target, starting: Sequence[tuple[str, Proposal]], problem: str) -> list[Proposal]:
-    """The starting kernels, none twice. One that cannot even be admitted is the user's to mend, before the run."""
+    """The starting kernels, none twice. A given one that does not compile is its owner's to mend first."""
     kernels: dict[str, Proposal] = {}
     for words, proposal in starting:
         admission = target.admit(proposal.kernel)
         if not isinstance(admission, Admission):
             raise SettingsError(f"{words}: {admission.reason}")
+        if words.startswith("--seeds") and not isinstance(built := target.build(admission), Built):
+            raise SettingsError(f"{words}: {built.reason}; mend it, or leave it out")
         kernels.setdefault(admission.normal_sha, proposal)
     if not kernels:
         raise SettingsError(

@@ -28,7 +28,7 @@ class Settings(BaseModel):
 
     Attributes:
         evaluations: stop after this many judged kernels; None: no such limit.
-        minutes: stop after this much wall time, calibration and closing measurements included; None: no limit.
+        minutes: stop after this much wall time, calibrating and closing included; None: no such limit.
         seed: decides every choice of the search (not the judge's inputs, which are secret).
         population: how many kernels may be parents at a time.
         per_structure: how many of them may differ in their numbers only.
@@ -71,7 +71,8 @@ _PRESETS: dict[Effort, dict[str, Any]] = {
 def settings(effort: Effort | str = Effort.QUICK, file: Path | None = None, **overrides: object) -> Settings:
     """A preset, over it a file's values, over both what was named outright.
 
-    Naming any budget, in the file or outright, drops the preset's: ``evaluations=500`` means 500, however long.
+    Naming any budget, in the file or outright, drops the preset's: ``evaluations=500`` means 500, however
+    long that takes.
 
     Args:
         effort: the preset.

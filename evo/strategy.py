@@ -1,4 +1,4 @@
-"""What to try next. The answer depends on the state and the number of the ask alone, so a resumed run repeats it."""
+"""What to try next. Only the state and the number of the ask decide, so a resumed run tries the same."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Strategy:
         return self._mutate(Draft(ask, "mutate", (one.id,), None, rng), self._kernel_of(one.id), state)
 
     def onward(self, draft: Draft, state: State) -> Draft:
-        """One more mutation on top of a child that is known already; seeds and tuned kernels are left alone."""
+        """One more mutation on top of a child that is known already; seeds and tuned kernels have none."""
         if draft.proposal is None or draft.operator in (SEED, TUNE):
             return replace(draft, proposal=None)
         return self._mutate(draft, draft.proposal.kernel, state)

@@ -1,4 +1,4 @@
-"""What a run, a verdict and a calibration are in JSON, and what the closing table says: facts, no formatting."""
+"""What a run, a verdict and a calibration are in JSON, and who won: facts, no formatting."""
 
 from __future__ import annotations
 

@@ -145,8 +145,8 @@ def _interval(median: float, ci95: tuple[float, float] | None) -> str:
 
 
 def _sentences(run: Run, stand: Standing, policy: str) -> list[str]:
-    ledger = run.ledger()
-    judged = f"{ledger['evaluations']:.0f} kernels judged in {ledger['wall_s']:.0f} s; noise floor {100 * stand.noise:.1f} %"
+    seconds = run.ledger()["wall_s"]
+    judged = f"{run.evaluations} kernels judged in {seconds:.0f} s; noise floor {100 * stand.noise:.1f} %"
     best = stand.best
     if best is None:
         return [judged, "nothing was measured: there is no kernel to show"]

@@ -22,8 +22,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import operators
 from deap import base, tools
+
+import operators
 from evo.settings import Settings, SettingsError, nearest
 from operators.proposal import Brief, Operator, Proposal
 from populations.kernel import Kernel
@@ -100,7 +101,7 @@ def use(
 
 @contextmanager
 def chance(rng: Random) -> Iterator[None]:
-    """Let DEAP's tools, which draw from the module-level generator, draw from a seeded one; then restore it."""
+    """Let DEAP's tools, which draw from the module-level generator, draw from a seeded one for a while."""
     before = random.getstate()
     random.seed(rng.getrandbits(64))
     try:

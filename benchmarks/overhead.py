@@ -1,0 +1,152 @@
+"""Engine overhead per candidate and memory, on a device that answers at once.
+
+    python benchmarks/overhead.py [--candidates 20000] [--write docs/results/overhead.md]
+
+Everything a real run does happens here (ask, propose, admit, event log, archive, statistics), but for building
+and judging. Rows come with an operator that only appends a line, which is the engine alone, and with the built-in
+operators on the softmax seeds, which is the engine and the rewriting of syntax trees. Each row is a process of its
+own, so that its peak memory is its own.
+"""
+
+# ruff: noqa: ARG002 -- stand-ins take what the seam hands them
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import evo
+from evo import session
+from evo.settings import settings
+from operators.proposal import Brief, Proposal
+from populations.events import Event, Judged
+from populations.kernel import Kernel
+from populations.state import State
+
+SEED = """#include <cstdint>
+constexpr int TILE = 64;  // tune: 16 32 64 128 256
+constexpr int GRAIN = 4;  // tune: 1 2 4 8 16
+extern "C" void kernel_function(const float* x, float* out0, const int64_t* shapes) {
+    for (int64_t i = 0; i < shapes[0] * shapes[1]; ++i) out0[i] = x[i];
+}
+"""
+WINDOWS = 10
+
+
+class Append:
+    """The cheapest operator there can be: one more line, the oldest of ten goes."""
+
+    name = "append"
+    arity = 1
+
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
+        lines = parents[0].source.splitlines()
+        added = [line for line in lines if line.startswith("static")]
+        kept = [line for line in lines if line not in added[:-9]]
+        source = "\n".join([*kept, f"static int v{rng.getrandbits(40)};"]) + "\n"
+        return Proposal(Kernel(source, "cpp"), self.name, "one more line")
+
+
+class Stopwatch:
+    """Notes the time of every verdict."""
+
+    def __init__(self) -> None:
+        self.at = [time.perf_counter()]
+
+    def told(self, event: Event, state: State) -> None:
+        if isinstance(event, Judged):
+            self.at.append(time.perf_counter())
+
+    def doing(self, what: str) -> None:
+        pass
+
+
+def measure(candidates: int, builtin: bool) -> dict[str, object]:
+    """Milliseconds per candidate in ten windows of one run, and its peak memory in MB."""
+    toolbox = evo.toolbox("softmax")
+    if not builtin:
+        toolbox.register("mutate", Append())
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as folder:
+        seed = Path(folder) / "seed.cpp"
+        seed.write_text(SEED)
+        session.start(
+            "softmax" if builtin else "instant",
+            settings(evaluations=candidates, patience=2000),
+            watch,
+            target="fitness.testing:InstantTarget",
+            seeds=[] if builtin else [seed],
+            run_dir=Path(folder) / "run",
+            toolbox=toolbox,
+        )
+        size = sum(file.stat().st_size for file in (Path(folder) / "run").rglob("*") if file.is_file())
+    done = len(watch.at) - 1
+    edges = [done * n // WINDOWS for n in range(WINDOWS + 1)]
+    return {
+        "operators": "built-in" if builtin else "append a line",
+        "candidates": done,
+        "windows_ms": [1e3 * (watch.at[b] - watch.at[a]) / max(1, b - a) for a, b in pairwise(edges)],
+        "mean_ms": 1e3 * (watch.at[-1] - watch.at[0]) / max(1, done),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "disk_mb": size / 2**20,
+    }
+
+
+def table(rows: Sequence[dict[str, object]]) -> str:
+    """The rows in Markdown, with machine, date and command."""
+    lines = [
+        "| operators | candidates | ms each | first tenth | last tenth | slowest tenth | peak MB | disk MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        windows = row["windows_ms"]
+        assert isinstance(windows, list)
+        lines.append(
+            f"| {row['operators']} | {row['candidates']} | {row['mean_ms']:.2f} | {windows[0]:.2f} "
+            f"| {windows[-1]:.2f} | {max(windows):.2f} | {row['peak_mb']:.0f} | {row['disk_mb']:.0f} |"
+        )
+    command = f"python benchmarks/overhead.py {' '.join(sys.argv[1:])}".strip()
+    machine = f"{_processor()}, Python {platform.python_version()}, {datetime.date.today()}, `{command}`"
+    return "\n".join([*lines, "", machine, ""])
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--candidates", type=int, nargs="+", default=[1000, 20000])
+    parser.add_argument("--write", type=Path, help="a Markdown file to write the table to")
+    parser.add_argument("--one", choices=("append", "builtin"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.candidates[0], options.one == "builtin")))
+        return
+    rows = []
+    for which in ("append", "builtin"):
+        for count in options.candidates:
+            command = [sys.executable, __file__, "--one", which, "--candidates", str(count)]
+            rows.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+            print(json.dumps(rows[-1]), file=sys.stderr)
+    text = table(rows)
+    print(text)
+    if options.write:
+        options.write.write_text(f"# Engine overhead, on a device that answers at once\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()

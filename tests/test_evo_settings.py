@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evo.settings import Settings, SettingsError, settings
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "settings.toml"
+    file.write_text(text)
+    return file
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
+    file = written(tmp_path, "evalutions = 5\n")
+    with pytest.raises(
+        SettingsError, match=r"settings\.toml: unknown key 'evalutions'; did you mean 'evaluations'\?"
+    ):
+        settings(file=file)
+
+
+@pytest.mark.parametrize("budget", ["evaluations", "minutes"])
+@pytest.mark.parametrize("amount", [0, -3])
+def test_a_budget_of_zero_or_less_is_refused(budget: str, amount: int) -> None:
+    with pytest.raises(SettingsError, match=f"{budget} = {amount} must be greater than 0"):
+        settings(**{budget: amount})
+
+
+@pytest.mark.parametrize("minutes", [float("nan"), float("inf")])
+def test_a_budget_that_is_no_number_is_refused(minutes: float) -> None:
+    with pytest.raises(SettingsError, match="minutes"):
+        settings(minutes=minutes)
+
+
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, "evaluations: 5\n")
+    with pytest.raises(SettingsError, match=r"settings\.toml is not TOML"):
+        settings(file=file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.toml cannot be read: No such file"):
+        settings(file=tmp_path / "nowhere.toml")
+
+
+def test_naming_one_budget_drops_the_presets_other_one() -> None:
+    assert settings("quick").minutes is not None
+    assert settings("quick", evaluations=500).minutes is None
+
+
+def test_a_budget_on_the_command_line_replaces_the_files(tmp_path: Path) -> None:
+    chosen = settings(file=written(tmp_path, "minutes = 5\npopulation = 7\n"), evaluations=9)
+    assert (chosen.minutes, chosen.evaluations, chosen.population) == (None, 9, 7)
+
+
+def test_an_unknown_effort_names_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match="quick, full"):
+        settings("slow")
+
+
+def test_settings_survive_the_log() -> None:
+    chosen = settings(weights={"unroll": 2.0}, evaluations=4)
+    assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
