@@ -1,0 +1,23 @@
+// problem: softmax
+// status: crashed
+// stage: smoke
+// reason: arithmetic fault
+// Integer division by zero, only where a row is shorter than a block of 64.
+#include <cmath>
+#include <cstdint>
+
+static void softmax(const float* x, float* out, int64_t rows, int64_t n) {
+    for (int64_t row = 0; row < rows; ++row) {
+        float top = -INFINITY, total = 0.0f;
+        for (int64_t i = 0; i < n; ++i) top = fmaxf(top, x[row * n + i]);
+        for (int64_t i = 0; i < n; ++i) total += expf(x[row * n + i] - top);
+        for (int64_t i = 0; i < n; ++i) out[row * n + i] = expf(x[row * n + i] - top) / total;
+    }
+}
+
+extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes) {
+    volatile int64_t blocks = shapes[1] / 64;
+    volatile int64_t rows_a_block = shapes[0] / blocks;
+    softmax(x, out, shapes[0], shapes[1]);
+    (void)rows_a_block;
+}

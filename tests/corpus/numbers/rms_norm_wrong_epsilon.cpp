@@ -1,0 +1,19 @@
+// problem: rms_norm
+// status: incorrect
+// stage: smoke search_gate
+// reason: times the bound
+// Epsilon 1e-5 where the reference has 1e-6.
+#include <cmath>
+#include <cstdint>
+
+extern "C" void kernel_function(const float* x, const float* residual, const float* weight, float* out, float* sum,
+                                const int64_t* shapes) {
+    const int64_t rows = shapes[0], n = shapes[1];
+    for (int64_t row = 0; row < rows; ++row) {
+        float squares = 0.0f;
+        for (int64_t i = row * n; i < (row + 1) * n; ++i) sum[i] = x[i] + residual[i];
+        for (int64_t i = row * n; i < (row + 1) * n; ++i) squares += sum[i] * sum[i];
+        const float scale = 1.0f / sqrtf(squares / n + 1e-5f);
+        for (int64_t i = 0; i < n; ++i) out[row * n + i] = sum[row * n + i] * scale * weight[i];
+    }
+}

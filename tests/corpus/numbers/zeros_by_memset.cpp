@@ -1,0 +1,11 @@
+// problem: cross_entropy
+// status: incorrect
+// stage: smoke
+// reason: times the bound
+// A loss of zero, always.
+#include <cstdint>
+#include <cstring>
+
+extern "C" void kernel_function(const float*, const int64_t*, float* out, const int64_t*) {
+    memset(out, 0, sizeof *out);
+}

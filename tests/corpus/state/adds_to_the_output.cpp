@@ -1,0 +1,18 @@
+// problem: cross_entropy
+// status: incorrect
+// stage: smoke
+// reason: on case
+// Uses the output as its accumulator without clearing it: right only where it happens to hold zero.
+#include <cmath>
+#include <cstdint>
+
+extern "C" void kernel_function(const float* logits, const int64_t* targets, float* out, const int64_t* shapes) {
+    const int64_t rows = shapes[0], n = shapes[1];
+    for (int64_t row = 0; row < rows; ++row) {
+        const float* in = logits + row * n;
+        float top = -INFINITY, total = 0.0f;
+        for (int64_t i = 0; i < n; ++i) top = fmaxf(top, in[i]);
+        for (int64_t i = 0; i < n; ++i) total += expf(in[i] - top);
+        out[0] += (logf(total) + top - in[targets[row]]) / rows;
+    }
+}
