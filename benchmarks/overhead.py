@@ -2,10 +2,10 @@
 
     python benchmarks/overhead.py [--candidates 20000] [--write docs/results/overhead.md]
 
-Everything a real run does happens here (ask, propose, admit, event log, archive, statistics), but for building
-and judging. Rows come with an operator that only appends a line, which is the engine alone, and with the built-in
-operators on the softmax seeds, which is the engine and the rewriting of syntax trees. Each row is a process of its
-own, so that its peak memory is its own.
+Everything a real run does happens here (ask, propose, admit, event log, archive, statistics), but for
+building and judging. Rows come with an operator that only appends a line, which is the engine alone, and
+with the built-in operators on the softmax seeds, which is the engine and the rewriting of syntax trees.
+Each row is a process of its own, so that its peak memory is its own.
 """
 
 # ruff: noqa: ARG002 -- stand-ins take what the seam hands them

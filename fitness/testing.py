@@ -1,8 +1,8 @@
 """For tests, benchmarks and authors of targets: a device that answers at once, and the contract of a target.
 
-``InstantTarget`` compiles and runs nothing. Its verdict is a function of the source alone, so a search on it is
-reproducible to the last digit, and the time it takes is the engine's own. Name it on the command line as any
-plug-in target: ``--target fitness.testing:InstantTarget``.
+``InstantTarget`` compiles and runs nothing. Its verdict is a function of the source alone, so a search on it
+is reproducible to the last digit, and the time it takes is the engine's own. Name it on the command line as a
+plug-in target is named: ``--target fitness.testing:InstantTarget``.
 
 ``TargetContract`` is the suite that every target passes; a new one inherits it and supplies two fixtures.
 """
@@ -183,7 +183,7 @@ def normal(source: str) -> str:
 
 
 def log_speedup(source: str) -> float:
-    """What the instant device "measures": a bowl over the numbers, a bonus for the structure, a little noise."""
+    """What the instant device "measures": a bowl over the numbers, a bonus for structure, a little noise."""
     text = normal(source)
     bowl = 0.0
     for name, value in _NUMBER.findall(text):
