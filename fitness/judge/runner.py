@@ -60,10 +60,10 @@ class Block:
     Attributes:
         seconds: wall time from before the go until every thread had stopped.
         cpu_seconds: processor time of all threads in it; above seconds x cores something is wrong.
-        involuntary_switches: how often a thread lost its core to somebody else. The judge itself causes one now
-            and then, when it wakes for the reply: that one costs nothing.
+        involuntary_switches: how often a thread lost its core to somebody else. The judge itself causes one
+            now and then, when it wakes for the reply: that one costs nothing.
         waiting_seconds: how long threads, all together, were ready to run and had no core; None where the
-            kernel keeps no such account. A few 10 us belong to the block's start and stop; more is a disturbance.
+            kernel keeps no such account. A few 10 us belong to a block's start and stop; more disturbs it.
     """
 
     seconds: float
@@ -78,7 +78,8 @@ class Runner:
     The process dies with the *thread* that makes this object, so make it in one that lives long enough.
 
     Args:
-        library: shared library with a ``kernel_function``; check it first, its load runs unwatched.
+        library: shared library with a ``kernel_function``. Check it first: what runs at load time is confined,
+            but no clock sees it.
         sets: what the kernel is called on.
         cores: OpenMP threads, made before the kernel is loaded.
         sandboxed: False: use what protection the system has, and don't insist.
@@ -86,15 +87,18 @@ class Runner:
     Raises:
         KernelDied: the library cannot be loaded.
         DeviceError: the runner itself cannot work on this system.
+
+    Attributes:
+        pid: the runner's process id, which is its process group's as well.
     """
 
     def __init__(self, library: Path, sets: ArgumentSets, *, cores: int, sandboxed: bool) -> None:
         if len(sets.arguments) > MOST_ARGUMENTS:
             raise DeviceError(f"a kernel has at most {MOST_ARGUMENTS} arguments, not {len(sets.arguments)}")
-        self._commands, self._replies, self._pid = _spawn(library, sets, cores, sandboxed)
+        self._commands, self._replies, self.pid = _spawn(library, sets, cores, sandboxed)
         self._poll = select.poll()
         self._poll.register(self._replies, select.POLLIN)
-        self._cpu_clock = (~self._pid << 3) | 2  # the kernel's number for "processor time of that process"
+        self._cpu_clock = (~self.pid << 3) | 2  # the kernel's number for "processor time of that process"
         self._ended: KernelDied | None = None
         self._account = _Account(0, None)
         try:
@@ -114,24 +118,27 @@ class Runner:
         if self._ended is not None:
             raise self._ended
         # The command may lie in the pipe before the clock starts: a stopped process cannot read it.
-        os.write(self._commands, struct.pack("=ii", first, count))
+        try:
+            os.write(self._commands, struct.pack("=ii", first, count))
+        except BrokenPipeError:
+            raise self._died() from None
         milliseconds = math.ceil(timeout_s * 1000)
         cpu = time.clock_gettime(self._cpu_clock)
         start = time.perf_counter()
-        os.kill(self._pid, signal.SIGCONT)
+        os.kill(self.pid, signal.SIGCONT)
         answered = self._poll.poll(milliseconds)
-        os.kill(self._pid, signal.SIGSTOP)
-        change = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        os.kill(self.pid, signal.SIGSTOP)
+        change = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         seconds = time.perf_counter() - start
         if change is None or change.si_code != os.CLD_STOPPED:
             raise self._died()
-        os.waitid(os.P_PID, self._pid, os.WSTOPPED)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
         cpu = time.clock_gettime(self._cpu_clock) - cpu
         if not answered:
             raise self._end(Outcome.TIMED_OUT, f"no end within {timeout_s:.3g} s")
         if self._read() != b"D" or self._poll.poll(0):
             raise self._end(Outcome.CRASHED, "wrote to the reply channel")
-        before, self._account = self._account, _account(self._pid)
+        before, self._account = self._account, _account(self.pid)
         switches = self._account.switches - before.switches
         waiting = None
         if before.waiting is not None and self._account.waiting is not None:
@@ -162,19 +169,19 @@ class Runner:
             raise self._end(Outcome.TIMED_OUT, f"the library did not load within {START_S:g} s")
         word = self._read()
         if word == b"R":
-            os.kill(self._pid, signal.SIGSTOP)
-            change = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            os.kill(self.pid, signal.SIGSTOP)
+            change = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             if change is None or change.si_code != os.CLD_STOPPED:
                 raise self._died()
-            os.waitid(os.P_PID, self._pid, os.WSTOPPED)
-            self._account = _account(self._pid)
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+            self._account = _account(self.pid)
             return
         why = word[1:].decode(errors="replace")
         if word[:1] == b"E":
             raise self._end(Outcome.CRASHED, why)
         if word[:1] == b"F":
-            self._reap()
-            raise DeviceError(f"the runner cannot confine itself: {why}")
+            self._end(Outcome.CRASHED, why)
+            raise DeviceError(f"the runner cannot do its part: {why}")
         raise self._died() if not word else self._end(Outcome.CRASHED, "wrote to the reply channel")
 
     def _read(self) -> bytes:
@@ -201,8 +208,8 @@ class Runner:
     def _reap(self, *, kill: bool = True) -> os.waitid_result:
         if kill:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
-        end = os.waitid(os.P_PID, self._pid, os.WEXITED)
+                os.killpg(self.pid, signal.SIGKILL)
+        end = os.waitid(os.P_PID, self.pid, os.WEXITED)
         assert end is not None  # only WNOHANG makes it None
         return end
 
