@@ -1,0 +1,202 @@
+"""The command line as its users meet it: whole processes, on the device that answers at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from populations import EventLog
+
+ROOT = Path(__file__).parent.parent
+INSTANT = ["--target", "fitness.testing:InstantTarget"]
+
+
+def kernel_evo(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evo", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """A finished run, and what ``run --json`` said."""
+    path = tmp_path_factory.mktemp("runs") / "softmax"
+    done = kernel_evo("run", "softmax", *INSTANT, "--evaluations", "40", "--run-dir", path, "--json")
+    assert done.returncode == 0, done.stderr
+    return path, json.loads(done.stdout)
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One line that holds these words, exit code 2, nothing on standard output."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("kernel-evo: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rum"], ["rum", "'run'"]),
+        (["run", "softmax", "--evalutions", "5"], ["--evalutions", "--evaluations"]),
+        (["run", "softmax", *INSTANT, "--evaluations", "0"], ["evaluations = 0", "greater than 0"]),
+        (["run", "softmax", *INSTANT, "--minutes", "-1"], ["minutes = -1", "greater than 0"]),
+        (["run", "softmax", *INSTANT, "--evaluations", "many"], ["--evaluations", "integer"]),
+        (["run", "softmax", "--target", "gpu9"], ["gpu9", "cpu"]),
+        (["run", "softmax", "--target", "no.such:Thing"], ["no.such:Thing"]),
+        (["run", "softmax", *INSTANT, "--seeds", "nowhere.cpp"], ["nowhere.cpp", "No such file"]),
+        (["run", "softmax", *INSTANT, "--seeds", "README.md"], ["README.md", "entry"]),
+        (["run", "softmax", *INSTANT, "--config", "nowhere.toml"], ["nowhere.toml", "No such file"]),
+        (["run", "softmax", *INSTANT, "--run-dir", "/dev/null/run"], ["/dev/null/run", "Not a directory"]),
+        (["run", "softmax", *INSTANT, "--entry", "mine"], ["--entry mine", "kernel_function"]),
+        (["run", "nothing-has-this-name", *INSTANT], ["nothing-has-this-name", "--seeds"]),
+        (["verify", "nowhere.cpp", "softmax", *INSTANT], ["nowhere.cpp", "No such file"]),
+        (["status", "nowhere"], ["nowhere", "no run"]),
+        (["resume", "nowhere"], ["nowhere", "no run"]),
+        (["seeds", "sotfmax"], ["sotfmax", "'softmax'"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) and "--" not in value else "",
+)
+def test_bad_input_ends_with_one_line_and_exit_code_2(
+    arguments: list[str], words: list[str], tmp_path: Path
+) -> None:
+    refused(
+        kernel_evo(*arguments, cwd=tmp_path if "README.md" not in arguments else _with_a_readme(tmp_path)),
+        *words,
+    )
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir()), (
+        "nothing is left behind"
+    )
+
+
+def _with_a_readme(folder: Path) -> Path:
+    (folder / "README.md").write_text("# not a kernel\n")
+    return folder
+
+
+def test_an_unknown_settings_key_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("evalutions = 5\n")
+    done = kernel_evo("run", "softmax", *INSTANT, "--config", tmp_path / "my.toml")
+    refused(done, "my.toml", "'evalutions'", "'evaluations'")
+
+
+def test_a_weight_for_an_unknown_operator_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text("[weights]\nno-such-operator = 2.0\n")
+    refused(kernel_evo("run", "softmax", *INSTANT, "--config", tmp_path / "my.toml"), "no-such-operator")
+
+
+def test_a_second_process_on_the_same_run_is_refused(made: tuple[Path, dict[str, object]]) -> None:
+    with EventLog.open(made[0]):
+        refused(kernel_evo("resume", made[0]), str(made[0]), "in use by process")
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(made: tuple[Path, dict[str, object]]) -> None:
+    refused(kernel_evo("run", "softmax", *INSTANT, "--run-dir", made[0]), str(made[0]), "resume")
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "newer"
+    done = kernel_evo("run", "softmax", *INSTANT, "--evaluations", "3", "--run-dir", path, "--json")
+    assert done.returncode == 0, done.stderr
+    db = sqlite3.connect(path / "run.db")
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    refused(kernel_evo("resume", path), "newer")
+
+
+def test_run_json_has_what_the_manual_promises(made: tuple[Path, dict[str, object]]) -> None:
+    path, told = made
+    promised = "run_dir problem target evaluations best seed_best baselines ledger stopped"
+    assert set(promised.split()) <= set(told)
+    assert told["evaluations"] == 40
+    assert told["run_dir"] == str(path)
+    assert isinstance(best := told["best"], dict)
+    assert {"id", "speedup", "fitness", "operator"} <= set(best)
+    assert isinstance(ledger := told["ledger"], dict)
+    assert set(ledger) == {"evaluations", "wall_s", "device_s", "tokens", "usd"}
+    assert (path / "best.cpp").read_text().startswith("// Evolved by kernel-evo")
+
+
+def test_resume_json_says_the_same_of_a_finished_run(made: tuple[Path, dict[str, object]]) -> None:
+    told = json.loads(kernel_evo("resume", made[0], "--json").stdout)
+    assert told["best"] == made[1]["best"]
+    assert told["evaluations"] == 40
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["status"], ["top"], ["top", "-n", "2"], ["show", "best"], ["lineage", "best"], ["check"], ["replay"]],
+    ids=" ".join,
+)
+def test_json_is_one_document_and_nothing_else(
+    command: list[str], made: tuple[Path, dict[str, object]]
+) -> None:
+    name, *rest = command
+    done = kernel_evo(name, made[0], *rest, "--json")
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)
+    assert done.stderr == ""
+
+
+def test_text_for_people_goes_to_standard_error(made: tuple[Path, dict[str, object]]) -> None:
+    done = kernel_evo("top", made[0])
+    assert done.stdout == ""
+    assert "speed-up" in done.stderr
+
+
+def test_show_prints_the_source_on_standard_output(made: tuple[Path, dict[str, object]]) -> None:
+    assert 'extern "C"' in kernel_evo("show", made[0], "1").stdout
+
+
+def test_diff_prints_what_changed(made: tuple[Path, dict[str, object]]) -> None:
+    done = kernel_evo("diff", made[0], "1", "2")
+    assert done.stdout.startswith("--- kernel 1\n+++ kernel 2\n")
+
+
+def test_verify_json_has_what_the_manual_promises(
+    tmp_path: Path, made: tuple[Path, dict[str, object]]
+) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text(kernel_evo("show", made[0], "best").stdout)
+    done = kernel_evo("verify", kernel, "softmax", *INSTANT, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    promised = (
+        "status stage reason language target source_sha general timed numerics isolation cases baselines "
+        "speedup fitness verifier"
+    )
+    assert set(promised.split()) <= set(told)
+    timed = "name held_out derived status max_error median_us ci95_us speedup fitness gbps tflops"
+    assert set(timed.split()) <= set(told["cases"][0])
+    assert (told["status"], told["timed"]) == ("measured", True)
+
+
+def test_verify_of_a_kernel_that_is_refused_exits_1(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text("int main() { return 0; }\n")
+    done = kernel_evo("verify", kernel, "softmax", *INSTANT, "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["status"] == "rejected"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "evo", "--help"],
+        capture_output=True, text=True, timeout=60, cwd=ROOT,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.returncode == 0
+    assert not loaded & {"torch", "pydantic", "rich", "deap", "sqlite3", "numpy", "tree_sitter"}

@@ -1,0 +1,109 @@
+"""What is exported is what was measured, and says where it comes from."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import evo
+import populations
+from evo.export import export
+from fitness.target import Built
+from fitness.testing import InstantTarget
+from populations import Outcome, RunError, Stage, Verdict
+
+SEED = """#include <cstdint>
+constexpr int TILE = 64;  // tune: 16 32 64 128
+extern "C" void kernel_function(const float* x, float* out0, const int64_t* shapes) {
+    for (int64_t i = 0; i < shapes[0] * shapes[1]; ++i) out0[i] = x[i];
+}
+"""
+
+
+class General(InstantTarget):
+    """Every kernel is measured; seeds are general, nothing is wrong."""
+
+    general = True
+    status = Outcome.MEASURED
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(failures=0.0)
+
+    def promote(self, built: Built) -> Verdict:
+        verdict = super().promote(built)
+        name = None if self.general else "257x4096"
+        return Verdict(**{**vars(verdict), "general": self.general, "not_general": name})
+
+
+class NotGeneral(General):
+    """Right on the given shape alone."""
+
+    general = False
+
+
+class Wrong(General):
+    """Nothing passes the gate."""
+
+    def screen(self, built: Built) -> Verdict:
+        return Verdict(Outcome.INCORRECT, Stage.SMOKE, f"wrong: {built.artifact_sha[:8]}")
+
+
+def run_of(target: str, folder: Path) -> populations.Run:
+    seed = folder / "seed.cpp"
+    seed.write_text(SEED)
+    return evo.search("instant", f"{__name__}:{target}", evaluations=1, seeds=[seed], run_dir=folder / "run")
+
+
+def test_an_exported_kernel_is_its_source_under_a_comment_that_says_where_it_is_from(tmp_path: Path) -> None:
+    with run_of("General", tmp_path) as run:
+        export(run, "best", tmp_path / "best.cpp")
+    text = (tmp_path / "best.cpp").read_text()
+    header, _, source = text.partition("\n\n")
+    assert source == SEED
+    for word in (
+        "kernel 1 of run run",
+        "problem   instant",
+        "speed-up",
+        "verifier  instant",
+        "sha256",
+        "1 seed",
+    ):
+        assert word in header
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_a_kernel_that_is_not_general_refuses_other_shapes_when_it_runs(tmp_path: Path) -> None:
+    with run_of("NotGeneral", tmp_path) as run:
+        export(run, "best", tmp_path / "best.cpp")
+    (tmp_path / "main.cpp").write_text(
+        '#include "best.cpp"\n#include <vector>\n'
+        "int main(int n, char**) {\n"
+        "    int64_t rows = n > 1 ? 257 : 256, shapes[] = {rows, 4096, rows, 4096};\n"
+        "    std::vector<float> x(rows * 4096), out(rows * 4096);\n"
+        "    kernel_function(x.data(), out.data(), shapes);\n}\n"
+    )
+    program = tmp_path / "main"
+    subprocess.run(["g++", "-std=c++17", "-o", program, tmp_path / "main.cpp"], check=True, timeout=60)
+    assert subprocess.run([program], timeout=10).returncode == 0
+    other = subprocess.run([program, "other"], timeout=10, capture_output=True, text=True)
+    assert other.returncode != 0
+    assert "verified for 1 shape(s) of instant only" in other.stderr
+
+
+def test_a_wrong_kernel_is_not_exported(tmp_path: Path) -> None:
+    with run_of("Wrong", tmp_path) as run, pytest.raises(RunError, match=r"kernel 1 of run .* is incorrect"):
+        export(run, 1, tmp_path / "best.cpp")
+    assert not (tmp_path / "best.cpp").exists()
+
+
+def test_a_run_in_which_nothing_was_measured_has_no_best(tmp_path: Path) -> None:
+    with run_of("Wrong", tmp_path) as run:
+        assert run.best is None
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with run_of("General", tmp_path) as run, pytest.raises(RunError, match="Not a directory"):
+        export(run, "best", Path("/dev/null/best.cpp"))
