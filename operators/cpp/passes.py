@@ -1,0 +1,408 @@
+"""Rewrites of several passes over one row: made one, made cheaper, or given each other's results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from operators.cpp.clauses import Directive
+from operators.cpp.effects import Reduction, effects, lane, reduction_of, reductions, roots_in
+from operators.cpp.loops import loose, next_loop
+from operators.cpp.nodes import Node
+from operators.cpp.rewrite import rewrite
+from operators.cpp.scalars import called, is_exponential, type_of, types_in
+from operators.cpp.syntax import Edit, Edits, Loop, Unit, braced, reindent, squeeze
+from operators.proposal import Brief
+
+SCAN = """
+typedef {ctype} {vector} __attribute__((vector_size({bytes})));
+typedef {index} {shift} __attribute__((vector_size({bytes})));
+
+// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them.
+static inline {ctype} {name}(const {ctype}* in, {element}* out, {ctype} before) {{
+    {vector} v;
+    const {vector} zero = {{}};
+    __builtin_memcpy(&v, in, sizeof v);
+{steps}
+    v += before;
+    for (int i = 0; i < {lanes}; ++i) out[i] = v[i];
+    return v[{last}];
+}}
+"""
+
+
+@rewrite(
+    "online",
+    needs="a loop that finds a row's maximum, and right after it one over the same range that sums exp(value - maximum)",
+    reason="block by block, the maximum and the sum see the row once while it is in the first-level cache",
+)
+def online(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Maximum and sum in one pass over blocks; the sum is rescaled where a block raises the maximum."""
+    for first in unit.loops:
+        second, between = next_loop(unit, first)
+        if second is None or first.same_range != second.same_range or not first.unit_step or not loose(first):
+            continue
+        tops, sums = reductions(unit, first) or (), reductions(unit, second) or ()
+        if len(tops) != 1 or len(sums) != 1 or tops[0].op != "max" or tops[0].keeps_nan or sums[0].op != "+":
+            continue
+        top, total = tops[0].name, sums[0].name
+        one, two = (effects(unit, loop.function, loop.body) for loop in (first, second))
+        gap = effects(unit, first.function, *between)
+        if (
+            not _sums_below(unit, second, sums[0], top)
+            or not one.simple
+            or not two.simple
+            or one.stores
+            or two.stores
+        ):
+            continue
+        if (
+            gap.opaque
+            or gap.reads & one.writes
+            or gap.writes
+            or gap.stores
+            or first.parallel
+            or second.parallel
+        ):
+            continue
+        if types_in(unit, first.function).get(top) not in ("float", "double"):
+            continue
+        name, knob = unit.knob("ONLINE_BLOCK", 2048, (512, 1024, 2048, 4096, 8192))
+        block, end, before = unit.fresh("block"), unit.fresh("block_end"), unit.fresh("before")
+        exp = next(
+            call.part("function").text for call in second.body.find("call_expression") if is_exponential(call)
+        )
+        passes = [f"{_pragmas(loop)}{loop.header(block, end)} {_block_of(loop)}" for loop in (first, second)]
+        lines = [
+            *(node.text for node in between),
+            f"for ({first.ctype} {block} = {first.first}; {block} < {first.bound}; {block} += {name}) {{",
+            f"const {first.ctype} {end} = {block} + {name} < {first.bound} ? {block} + {name} : {first.bound};",
+            f"const auto {before} = {top};",
+            passes[0],
+            f"if ({top} == -INFINITY) continue;",
+            f"if ({top} != {before}) {total} *= {exp}({before} - {top});",
+            passes[1],
+            "}",
+        ]
+        text = reindent("\n".join(lines), first.indent)
+        yield *unit.include("cmath"), knob, Edit(first.start, second.end, text)
+
+
+def _sums_below(unit: Unit, loop: Loop, total: Reduction, top: str) -> bool:
+    """Whether each summand is ``exp(value - top)`` and nothing else in the loop reads ``top``."""
+    call = total.value
+    if call.kind == "identifier":
+        made = [d for d in loop.body.find("init_declarator") if d.part("declarator").text == call.text]
+        call = made[0].part("value") if len(made) == 1 else call
+    if call.kind != "call_expression" or not is_exponential(call):
+        return False
+    argument = call.part("arguments").named_children[0]
+    while argument.kind == "parenthesized_expression":
+        argument = argument.named_children[0]
+    below = argument.kind == "binary_expression" and argument.part("operator").text == "-"
+    uses = [n for n in loop.body.find("identifier") if n.text == top]
+    return below and argument.part("right").text == top and len(uses) == 1
+
+
+@rewrite(
+    "keep_values",
+    needs="a costly value computed in one pass and again in a later one that stores into a float output",
+    reason="the first pass leaves the value in the output, the second reads it instead of computing it",
+)
+def keep_values(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Stores the value in the first pass, loads it in the second."""
+    for first in unit.loops:
+        second, between = next_loop(unit, first)
+        if second is None or first.same_range != second.same_range or first.parallel or not first.unit_step:
+            continue
+        one, two = (effects(unit, loop.function, loop.body) for loop in (first, second))
+        gap = effects(unit, first.function, *between)
+        stores = [
+            a for a in two.stores if (lane(a, second.var) or "").startswith("unit") and a.index is not None
+        ]
+        if len(two.stores) != 1 or not stores or not one.simple or not two.simple or gap.opaque or gap.stores:
+            continue
+        target = stores[0]
+        types = types_in(unit, first.function)
+        touched = {a.root for a in one.loads + one.stores + two.loads + gap.loads}
+        if (
+            target.root in touched
+            or type_of(target.node, types, unit) != "float"
+            or gap.declared & {target.base}
+        ):
+            continue
+        assigned = target.node.parent
+        if (
+            assigned is None
+            or assigned.kind != "assignment_expression"
+            or assigned.part("operator").text != "="
+        ):
+            continue
+        for call in _costly_values(first):
+            text = call.with_names({first.var: second.var})
+            same = [
+                n for n in assigned.part("right").find("call_expression") if squeeze(n.text) == squeeze(text)
+            ]
+            names = {n.text for n in call.find("identifier")}
+            if (
+                not same
+                or names & (one.writes | two.writes | gap.writes | one.declared)
+                or _conditional(call, first)
+            ):
+                continue
+            if type_of(call, types, unit) != "float":
+                continue
+            kept = target.node.with_names({second.var: first.var})
+            statement = _statement_of(call, first)
+            again = [n for n in statement.find("call_expression") if n.text == call.text]
+            line = f"{kept} = {call.text};\n"
+            changed = statement.replacing(dict.fromkeys(again, kept))
+            body = line + changed if first.body.kind == "compound_statement" else braced(line + changed)
+            yield (
+                Edit(statement.start, statement.end, reindent(body, _inner(first)).lstrip()),
+                *(Edit(n.start, n.end, target.node.text) for n in same),
+            )
+
+
+@rewrite(
+    "recompute_values",
+    needs="a pass that stores a value which only the next pass reads back, from what it stored itself",
+    reason="computing twice may be cheaper than writing and reading the row once more",
+)
+def recompute_values(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Drops the store of the first pass; the second computes the value again."""
+    for first in unit.loops:
+        second, between = next_loop(unit, first)
+        if second is None or first.same_range != second.same_range or not first.innermost or first.parallel:
+            continue
+        one, two = (effects(unit, loop.function, loop.body) for loop in (first, second))
+        gap = effects(unit, first.function, *between)
+        if len(one.stores) != 1 or not one.simple or not two.simple or gap.opaque or gap.stores:
+            continue
+        stored = one.stores[0]
+        assignment = stored.node.parent
+        plain = assignment is not None and assignment.kind == "assignment_expression"
+        if (
+            assignment is None
+            or not plain
+            or assignment.part("operator").text != "="
+            or assignment.part("right") is stored.node
+        ):
+            continue
+        statement, value = assignment.parent, assignment.part("right")
+        if (
+            statement is None
+            or statement.parent is not first.body
+            or _written_only_in(unit, first, second, stored.root)
+        ):
+            continue
+        if value.kind == "identifier" and value.text in one.declared:
+            made = [d for d in first.body.find("init_declarator") if d.part("declarator").text == value.text]
+            value = made[0].part("value") if len(made) == 1 else value
+        found = effects(unit, first.function, value)
+        if found.reads & (one.declared | one.writes | two.writes) or any(
+            a.root == stored.root for a in found.loads
+        ):
+            continue
+        text = value.with_names({first.var: second.var})
+        name = unit.fresh("again")
+        uses = [a for a in two.loads if a.root == stored.root]
+        here = stored.node.with_names({first.var: second.var})
+        whole = [a for a in two.stores if a.root == stored.root]
+        if not uses or len(whole) != 1 or any(squeeze(a.node.text) != squeeze(here) for a in [*uses, *whole]):
+            continue
+        types = types_in(unit, first.function)
+        ctype = type_of(stored.node, types, unit)
+        if ctype not in ("float", "double"):
+            continue
+        edits = _recomputed(first, second, statement, assignment, stored.node, text, name, ctype)
+        if edits is not None:
+            yield edits
+
+
+def _recomputed(
+    first: Loop,
+    second: Loop,
+    statement: Node,
+    assignment: Node,
+    stored: Node,
+    text: str,
+    name: str,
+    ctype: str,
+) -> Edits | None:
+    store = next((n for n in second.body.find("assignment_expression") if squeeze(n.part("left").text) ==
+                  squeeze(stored.with_names({first.var: second.var}))), None)  # fmt: skip
+    if store is None or store.parent is None:
+        return None
+    read = squeeze(store.part("left").text)
+    parts = {n: name for n in second.body.find("subscript_expression") if squeeze(n.text) == read}
+    parts.pop(store.part("left"), None)
+    operator, value = store.part("operator").text, store.part("right")
+    value_text = value.replacing({n: t for n, t in parts.items() if value.covers(n)})
+    if operator != "=":
+        value_text = f"{name} {operator[:-1]} ({value_text})"
+    outside = [n for n in parts if not value.covers(n)]
+    line = f"const {ctype} {name} = {text};\n{store.part('left').text} = {value_text};"
+    if outside or store.parent.parent is not (
+        second.body if second.body.kind == "compound_statement" else second.node
+    ):
+        return None
+    line = (
+        reindent(line, _inner(second)).lstrip() if second.body.kind == "compound_statement" else braced(line)
+    )
+    keep = f"const {ctype} {name} = {assignment.part('right').text};"
+    others = [n for n in first.body.find("subscript_expression") if squeeze(n.text) == squeeze(stored.text)]
+    edits = [Edit(statement.start, statement.end, keep)] if len(others) > 1 else [_gone(statement)]
+    edits += [Edit(n.start, n.end, name) for n in others if n is not stored]
+    return *edits, Edit(store.parent.start, store.parent.end, line)
+
+
+@rewrite(
+    "prefix_scan",
+    needs="a loop that adds to one accumulator and stores it after each addition",
+    reason="sums of a vector by log-many shifted additions in a register break the chain of one addition a value",
+)
+def prefix_scan(unit: Unit, brief: Brief) -> Iterator[Edits]:
+    """Computes the values of a block, then its running sums in a vector register."""
+    for loop in unit.loops:
+        found = _running_sum(unit, loop)
+        if found is None:
+            continue
+        total, stored, ctype, element = found
+        lanes = brief.vector_bytes // (4 if ctype == "float" else 8)
+        names = {
+            key: unit.fresh(key) for key in ("ScanVector", "ScanShift", "scan_block", "values", "lane", "at")
+        }
+        steps = []
+        for width in (1 << i for i in range(lanes.bit_length() - 1)):
+            order = ", ".join(str(lanes if i < width else i - width) for i in range(lanes))
+            steps.append(f"    v += __builtin_shuffle(v, zero, {names['ScanShift']}{{{order}}});")
+        helper = SCAN.format(
+            ctype=ctype, element=element, bytes=brief.vector_bytes, lanes=lanes, last=lanes - 1,
+            index="int32_t" if ctype == "float" else "int64_t", vector=names["ScanVector"],
+            shift=names["ScanShift"], name=names["scan_block"], steps="\n".join(steps),
+        )  # fmt: skip
+        text = _scanned(loop, total, stored, ctype, lanes, names)
+        yield (
+            *unit.include("cstdint"),
+            unit.definition(helper),
+            Edit(loop.start, loop.end, reindent(text, loop.indent)),
+        )
+
+
+def _scanned(
+    loop: Loop, total: Reduction, stored: Node, ctype: str, lanes: int, names: dict[str, str]
+) -> str:
+    at, lane_name, values = names["at"], names["lane"], names["values"]
+    kept = [node for node in loop.statements if node is not total.node and not node.covers(stored)]
+    before = "".join(node.text + "\n" for node in kept if node.kind != "preproc_call")
+    sign = "-" if re.search(rf"^{total.name}\s*-=", total.node.text) else ""
+    value = f"{sign}({total.value.text})" if sign else total.value.text
+    each = f"for ({loop.ctype} {loop.var} = {at}; {loop.var} < {at} + {lanes}; ++{loop.var})"
+    target = stored.with_names({loop.var: at})
+    return f"""
+{loop.ctype} {at} = {loop.first};
+for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
+alignas(64) {ctype} {values}[{lanes}];
+{each} {{
+{before}{values}[{loop.var} - {at}] = {value};
+}}
+{total.name} = {names["scan_block"]}({values}, &{target}, {total.name});
+}}
+{loop.header(at)} {loop.body.text}"""
+
+
+def _running_sum(unit: Unit, loop: Loop) -> tuple[Reduction, Node, str, str] | None:
+    """The addition, the stored element, and the types of both, of a loop that is a running sum."""
+    if loop.pragmas or not loop.innermost or not loop.unit_step or loop.body.kind != "compound_statement":
+        return None
+    body = effects(unit, loop.function, loop.body)
+    sums = [r for r in map(reduction_of, loop.statements) if r is not None and r.op == "+"]
+    if (
+        len(sums) != 1
+        or body.writes != {sums[0].name}
+        or len(body.stores) != 1
+        or not body.simple
+        or not loose(loop)
+    ):
+        return None
+    stored, total = body.stores[0], sums[0]
+    last = loop.statements[-1]
+    assignment = stored.node.parent
+    after = last.covers(stored.node) and last.kind == "expression_statement" and last.start > total.node.start
+    if not after or assignment is None or assignment.kind != "assignment_expression":
+        return None
+    if assignment.part("operator").text != "=" or assignment.part("right").text != total.name:
+        return None
+    others = [
+        n for s in loop.statements if s is not total.node and s is not last for n in s.find("identifier")
+    ]
+    types = types_in(unit, loop.function)
+    ctype, element = types.get(total.name), type_of(stored.node, types, unit)
+    if any(n.text == total.name for n in others) or ctype not in ("float", "double"):
+        return None
+    unit_lane = (lane(stored, loop.var) or "").startswith("unit")
+    if (
+        not unit_lane
+        or any(load.root == stored.root for load in body.loads)
+        or element not in ("float", "double")
+    ):
+        return None
+    return total, stored.node, ctype, element
+
+
+def _gone(statement: Node) -> Edit:
+    """Takes a statement away, with its line where it stands alone."""
+    start = statement.data.rfind(b"\n", 0, statement.start) + 1
+    end = statement.data.find(b"\n", statement.end) + 1
+    alone = (
+        end > 0
+        and not (statement.data[start : statement.start] + statement.data[statement.end : end]).strip()
+    )
+    return Edit(start, end, "") if alone else Edit(statement.start, statement.end, "")
+
+
+def _costly_values(loop: Loop) -> list[Node]:
+    """Calls in a loop worth keeping, the outermost first, each text once."""
+    names = {"exp", "expf", "tanh", "tanhf", "sqrt", "sqrtf", "log", "logf"}
+    found: dict[str, Node] = {}
+    for call in loop.body.find("call_expression"):
+        if called(call) in names or is_exponential(call):
+            found.setdefault(squeeze(call.text), call)
+    return list(found.values())
+
+
+def _conditional(node: Node, loop: Loop) -> bool:
+    kinds = ("if_statement", "conditional_expression", "for_statement")
+    return any(above.kind in kinds for above in node.above() if loop.body.covers(above))
+
+
+def _statement_of(node: Node, loop: Loop) -> Node:
+    """The statement of the loop's body that a node belongs to."""
+    return next(statement for statement in loop.statements if statement.covers(node))
+
+
+def _written_only_in(unit: Unit, first: Loop, second: Loop, root: str | None) -> bool:
+    """Whether a buffer is also touched elsewhere, so that dropping a store could be seen."""
+    roots = roots_in(unit, first.function)
+    if root is None or root not in {name for name, _ in roots.values()}:
+        return True
+    whole = effects(unit, first.function, first.function.body)
+    inside = (first.body, second.body)
+    touched = [a for a in whole.loads + whole.stores if a.root == root]
+    return whole.opaque or any(not any(body.covers(a.node) for body in inside) for a in touched)
+
+
+def _pragmas(loop: Loop) -> str:
+    return f"#pragma omp {Directive.of(loop.omp)}\n" if loop.omp else ""
+
+
+def _block_of(loop: Loop) -> str:
+    return loop.body.text if loop.body.kind == "compound_statement" else braced(loop.body.text)
+
+
+def _inner(loop: Loop) -> str:
+    return loop.indent + "    "
+
+
+PASSES = (online, keep_values, recompute_values, prefix_scan)
