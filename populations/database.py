@@ -82,9 +82,11 @@ def open_reader(folder: Path, patience: float) -> tuple[sqlite3.Connection, Path
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of the body's statements are stored, or none."""
-    db.execute("BEGIN IMMEDIATE")
+    """All of the body's statements are stored, or none; also when Ctrl-C comes between any two of them."""
+    if db.in_transaction:  # Ctrl-C came before the last one could be undone
+        db.execute("ROLLBACK")
     try:
+        db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("COMMIT")
     except BaseException:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from populations import check
+from populations.events import Resumed, Stillborn
 from populations.log import EventLog
 from populations.testing import STARTED
 
@@ -65,6 +68,31 @@ def test_twenty_kills_lose_nothing_that_was_acknowledged(tmp_path):
             assert [seq for seq, *_ in log.rows()][acknowledged - 1] == acknowledged
     assert check(run) == []
     assert acknowledged > 100
+
+
+def test_an_interrupt_between_any_two_steps_leaves_the_log_usable(tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    chance = random.Random(100)
+    before = signal.signal(signal.SIGPROF, interrupt)
+    try:
+        with EventLog.create(tmp_path / "run", STARTED) as log:
+            ask = interrupts = 0
+            for _ in range(100):
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_PROF, 1e-5 + chance.random() * 1e-3)
+                    while True:
+                        ask = log.query("SELECT coalesce(max(ask), 0) FROM asks")[0][0] + 1
+                        log.append(Stillborn(ask, "unroll", (), "no loop"), Resumed(0))
+                interrupts += 1
+                ask = log.query("SELECT coalesce(max(ask), 0) FROM asks")[0][0] + 1
+                log.append(Stillborn(ask, "unroll", (), "no loop"))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    assert interrupts == 100
+    assert check(tmp_path / "run") == []
 
 
 FILL = """
