@@ -79,8 +79,8 @@ class TopArchive:
             del self._order[bisect_left(self._order, place)]
 
     def admits(self, rank: float) -> bool:
-        """Whether a newcomer of this rank could enter, if its structure lets it."""
-        return len(self._order) < self.capacity or -rank < self._order[-1][0]
+        """Whether a newcomer of this rank could enter; its id and structure decide as well."""
+        return len(self._order) < self.capacity or -rank <= self._order[-1][0]
 
     def get(self, id: int) -> Individual | None:
         """The member of this id; None where it is not one."""

@@ -86,7 +86,7 @@ def test_it_says_whether_a_rank_could_enter():
     archive = TopArchive(1)
     assert archive.admits(-5.0)
     archive.add(measured(1, 0.5), "a")
-    assert not archive.admits(0.5)
+    assert not archive.admits(0.4)
     assert archive.admits(0.6)
 
 

@@ -139,14 +139,16 @@ def test_a_run_on_a_read_only_disk_can_be_read_and_refuses_a_writer(tmp_path):
     with EventLog.create(run, STARTED):
         pass
     script = f"""
+from pathlib import Path
 import populations
 with populations.open({str(run)!r}) as run:
     print(run.problem)
 print(populations.check({str(run)!r}))
-try:
-    populations.EventLog.open({str(run)!r})
-except populations.RunError as why:
-    print(why)
+for attempt in (populations.EventLog.open, lambda run: populations.make_folder(Path(run) / "new")):
+    try:
+        attempt({str(run)!r})
+    except populations.RunError as why:
+        print(why)
 """
     mount = f'mount --bind "{run}" "{run}"\nmount -o remount,bind,ro "{run}"'
     out = in_own_mounts(f'{mount}\n"{sys.executable}" - <<"END"\n{script}\nEND')
@@ -154,4 +156,5 @@ except populations.RunError as why:
         "softmax",
         "[]",
         f"cannot write to run {run}: Read-only file system; make the folder writable, or copy it",
+        f"cannot make the run folder {run}/new: Read-only file system; name a folder you can write to (--run-dir)",
     ]
