@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-constexpr int LANES = 16;        // tune: 8 16 32
+constexpr int LANES = 16;  // tune: 8 16 32
 constexpr int64_t BLOCK = 4096;  // tune: 1024 2048 4096 8192
 
 // exp(x) for x <= 0; NaN for NaN.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-constexpr int LANES = 16;      // tune: 8 16
-constexpr int ROW_BLOCK = 4;   // tune: 1 2 3 4 6
+constexpr int LANES = 16;  // tune: 8 16
+constexpr int ROW_BLOCK = 4;  // tune: 1 2 3 4 6
 
 typedef float Vector __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-constexpr int LANES = 16;       // tune: 8 16 32
+constexpr int LANES = 16;  // tune: 8 16 32
 constexpr int64_t CHUNK = 4096;  // tune: 1024 4096 16384 65536
 
 // 2^t: exactly 0 from -127 down, exactly infinity from 128 up, NaN for NaN.

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
-constexpr int LANES = 16;     // tune: 8 16 32 64
-constexpr int ROW_CHUNK = 8;  // tune: 1 4 8 32
+constexpr int LANES = 16;  // tune: 8 16 32 64
 
 extern "C" void kernel_function(const float* __restrict x, const float* __restrict residual,
                                 const float* __restrict weight, float* __restrict out,
                                 float* __restrict sum, const int64_t* shapes) {
     const int64_t rows = shapes[0];
     const int64_t n = shapes[1];
-#pragma omp parallel for schedule(static, ROW_CHUNK)
+#pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
         const float* left = x + row * n;
         const float* right = residual + row * n;

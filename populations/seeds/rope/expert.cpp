@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-constexpr int LANES = 16;            // tune: 8 16 32
-constexpr int64_t POSITIONS = 16;    // tune: 4 8 16 32 64
+constexpr int LANES = 16;  // tune: 8 16 32
+constexpr int64_t POSITIONS = 16;  // tune: 4 8 16 32 64
 
 extern "C" void kernel_function(const float* __restrict x, const float* __restrict cosine,
                                 const float* __restrict sine, float* __restrict out, const int64_t* shapes) {

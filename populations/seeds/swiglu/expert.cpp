@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-constexpr int LANES = 16;        // tune: 8 16 32
+constexpr int LANES = 16;  // tune: 8 16 32
 constexpr int64_t BLOCK = 4096;  // tune: 1024 2048 4096 16384
 
 // 2^t: exactly 0 from -127 down, exactly infinity from 128 up, NaN for NaN.
