@@ -156,5 +156,6 @@ for attempt in (populations.EventLog.open, lambda run: populations.make_folder(P
         "softmax",
         "[]",
         f"cannot write to run {run}: Read-only file system; make the folder writable, or copy it",
-        f"cannot make the run folder {run}/new: Read-only file system; name a folder you can write to (--run-dir)",
+        f"cannot make the run folder {run}/new: Read-only file system; "
+        "name a folder you can write to (--run-dir)",
     ]
