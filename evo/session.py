@@ -15,12 +15,11 @@ from deap import base
 from pydantic import TypeAdapter
 
 import fitness
-import operators
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
 from evo.settings import Settings, SettingsError, checked
 from evo.strategy import Strategy
-from evo.toolset import LANGUAGES, compose
+from evo.toolset import LANGUAGES, compose, structure
 from fitness import machine
 from fitness.card import ProblemCard
 from fitness.target import Admission, Built, DeviceError, Target
@@ -125,7 +124,7 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
 
 def replayed(log: EventLog, settings: Settings) -> tuple[State, Course]:
     """Population and course after all events of a log; no device, no operator."""
-    state = State(log, settings.population, settings.per_structure, operators.tune.structure)
+    state = State(log, settings.population, settings.per_structure, structure)
     course = Course(state, settings.tune_evaluations)
     for record in log.records():
         state.apply(record.event, record.time)

@@ -10,7 +10,7 @@ from deap import base
 
 from evo.course import SEED, TUNE, Course, credit
 from evo.settings import Settings
-from evo.toolset import chance, use
+from evo.toolset import Tried, chance, use
 from operators.proposal import Brief, Proposal
 from populations.individual import Individual
 from populations.kernel import Kernel
@@ -36,6 +36,7 @@ class Draft:
     proposal: Proposal | None
     rng: Random = field(repr=False)
     reason: str = "no operator applies to this parent"
+    tried: tuple[Tried, ...] | None = None  # of a tuner's draft: what it knew
 
 
 class Strategy:
@@ -75,7 +76,10 @@ class Strategy:
             return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
         root = course.next_to_tune()
         if root is not None and rng.random() < self._settings.tune_share:
-            return self._tune(ask, root, state, course, rng)
+            tried = tuple((self._kernel_of(id), state.rank(id)) for id in course.family(root))
+            return self._tune(
+                Draft(ask, TUNE, (course.leader(root),), None, rng, "no other numbers to try", tried)
+            )
         one, other = self._select(state, rng)
         if one is not other and rng.random() < self._settings.crossover:
             parents = (one.id, other.id)
@@ -86,24 +90,28 @@ class Strategy:
         return self._mutate(Draft(ask, "mutate", (one.id,), None, rng), self._kernel_of(one.id), state)
 
     def onward(self, draft: Draft, state: State) -> Draft:
-        """One more mutation on top of a child that is known already; seeds and tuned kernels have none."""
-        if draft.proposal is None or draft.operator in (SEED, TUNE):
+        """After a child that is known already: a mutation on top of it, or the tuner's next numbers."""
+        if draft.proposal is None or draft.operator == SEED:
             return replace(draft, proposal=None)
+        if draft.tried is not None:
+            return self._tune(replace(draft, tried=(*draft.tried, (draft.proposal.kernel, None))))
         return self._mutate(draft, draft.proposal.kernel, state)
 
     def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
         child = use(self._toolbox.mutate, (start,), self._brief, draft.rng, credit(state.operators))
         if child is None:
             return replace(draft, proposal=None)
-        if draft.proposal is not None:
-            child = replace(child, rationale=f"{draft.proposal.rationale}; then {child.rationale}")
-        return replace(draft, operator=child.operator, proposal=child)
+        if draft.proposal is None:
+            return replace(draft, operator=child.operator, proposal=child)
+        both = replace(child, rationale=f"{draft.proposal.rationale}; then {child.rationale}")
+        # What changed a structure is no mere tuning, whatever came after it.
+        return replace(
+            draft, operator=draft.operator if child.operator == TUNE else child.operator, proposal=both
+        )
 
-    def _tune(self, ask: int, root: int, state: State, course: Course, rng: Random) -> Draft:
-        parent = course.leader(root)
-        tried = [(self._kernel_of(id), state.rank(id)) for id in course.family(root)]
-        child = self._toolbox.tune((self._kernel_of(parent),), self._brief, rng, tried=tried)
-        return Draft(ask, TUNE, (parent,), child, rng, "no other numbers to try")
+    def _tune(self, draft: Draft) -> Draft:
+        parents = self._kernels(draft.parents)
+        return replace(draft, proposal=self._toolbox.tune(parents, self._brief, draft.rng, tried=draft.tried))
 
     def _select(self, state: State, rng: Random) -> tuple[Individual, Individual]:
         with chance(rng):

@@ -27,8 +27,9 @@ from deap import base, tools
 import operators
 from evo.settings import Settings, SettingsError, nearest
 from operators.proposal import Brief, Operator, Proposal
-from populations.kernel import Kernel
+from populations.kernel import Kernel, source_sha
 
+Tried = tuple[Kernel, float | None]  # a kernel and its rank; None: it was not measured
 LANGUAGES = {"cpu": "cpp"}  # what a target's operators rewrite
 
 
@@ -83,8 +84,36 @@ def compose(language: str, settings: Settings) -> base.Toolbox:
     toolbox.register("select", tools.selTournament, tournsize=settings.tournament)
     toolbox.register("mutate", Mixture([m for m in found if m.arity == 1], settings.weights))
     toolbox.register("mate", Mixture([m for m in found if m.arity == 2], settings.weights))
-    toolbox.register("tune", operators.tune.Tune())
+    toolbox.register("tune", tune)
     return toolbox
+
+
+def tune(parents: Sequence[Kernel], brief: Brief, rng: Random, tried: Sequence[Tried]) -> Proposal | None:
+    """The next step of a pattern search over the numbers of one structure; it needs no chance.
+
+    Args:
+        parents: the structure's best kernel so far.
+        brief, rng: for tuners of your own.
+        tried: the structure's kernels so far, and their ranks.
+    """
+    del brief, rng
+    (parent,) = parents
+    results = {operators.configuration(kernel.source, kernel.language): rank for kernel, rank in tried}
+    source = operators.Tuner(parent.source, limit=len(results) + 1, language=parent.language).next(results)
+    if source is None:
+        return None
+    before, after = (operators.space(text, parent.language) for text in (parent.source, source))
+    moved = ", ".join(f"{name} = {after[name][0]}" for name in after if after[name] != before[name])
+    return Proposal(Kernel(source, parent.language), "tune", f"numbers of a promising structure: {moved}")
+
+
+def structure(kernel: Kernel) -> str:
+    """What kernels share that differ in their tuning numbers alone."""
+    numbers = operators.space(kernel.source, kernel.language)
+    lowest = {name: allowed[0] for name, (_, allowed) in numbers.items()}
+    return source_sha(
+        operators.with_values(kernel.source, lowest, kernel.language) if lowest else kernel.source
+    )
 
 
 def use(
