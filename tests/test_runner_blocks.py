@@ -57,8 +57,8 @@ def test_a_block_runs_its_sets_and_no_other(build: Build) -> None:
             assert torch.equal(sets.outputs(k)[0], 2 * sets.inputs(k)[0])
             assert sets.redzone_damage(k) is None
         assert [sets.poison_left(k) for k in range(4)] == ["a1", None, None, "a1"]
-        assert 0 < block.cpu_seconds
-        assert 0 < block.seconds
+        assert block.cpu_seconds > 0
+        assert block.seconds > 0
         assert block.involuntary_switches >= 0
 
 
@@ -113,7 +113,10 @@ def test_more_threads_than_cores_and_heap_memory_are_no_crime(build: Build) -> N
             std::vector<float> scratch(1 << 24, 1.0f);
             float sum = 0;
             #pragma omp parallel num_threads(64) reduction(+ : sum)
-            { std::vector<float> own(1 << 20, 1.0f); sum += own[omp_get_thread_num()] / omp_get_num_threads(); }
+            {
+                std::vector<float> own(1 << 20, 1.0f);
+                sum += own[omp_get_thread_num()] / omp_get_num_threads();
+            }
             y[0] = sum + scratch[5] + (omp_get_num_procs() > 0);
         }
     """)
