@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,10 +13,10 @@ from random import Random
 import pytest
 
 import populations
-from populations.events import Judged, Promoted, Proposed, Stillborn
+from populations.events import Judged, Proposed, Stillborn
 
 KILLS = 45
-EVALUATIONS = 900
+EVALUATIONS = 250
 Launch = Callable[[list[str], float | None], int]
 
 
@@ -49,7 +50,7 @@ def begin(path: Path) -> list[str]:
     return ["run", "softmax", *target, "--evaluations", str(EVALUATIONS), "--run-dir", str(path), "--json"]
 
 
-def children(path: Path) -> list[tuple[int, int | None, str]]:
+def endings(path: Path) -> list[tuple[int, int | None, str]]:
     """How every ask ended."""
     with populations.open(path) as run:
         events = [record.event for record in run.log.records()]
@@ -60,28 +61,42 @@ def children(path: Path) -> list[tuple[int, int | None, str]]:
     ]
 
 
-def test_killing_a_run_at_45_random_moments_loses_and_doubles_nothing(tmp_path: Path, launch: Launch) -> None:
-    path, undisturbed, rng = tmp_path / "killed", tmp_path / "undisturbed", Random(45)
-    kills = seen = 0
-    while kills < KILLS:
-        made = (path / "run.db").exists()
-        status = launch(["resume", str(path), "--json"] if made else begin(path), rng.uniform(0.01, 0.25))
-        kills += status == -9
-        assert status in (-9, 0)
-        if (path / "run.db").exists():
-            with populations.open(path) as run:
-                assert run.evaluations >= seen, "a verdict was lost"
-                seen = run.evaluations
-    assert launch(["resume", str(path), "--json"], None) == 0
-    assert populations.check(path) == []
-
+def evaluations(path: Path) -> int:
+    if not (path / "run.db").exists():
+        return 0
     with populations.open(path) as run:
-        events = [record.event for record in run.log.records()]
-        ids = [member.id for member in run.individuals()]
-    judged = [event.id for event in events if isinstance(event, Judged)]
-    assert ids == list(range(1, EVALUATIONS + 1))
-    assert sorted(judged) == ids
-    assert any(isinstance(event, Promoted) for event in events)
+        return run.evaluations
 
+
+def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> int:
+    """Run, kill and resume, at most so many times, then to the end; how often it was killed."""
+    done = seen = 0
+    while done < kills:
+        arguments = ["resume", str(path), "--json"] if (path / "run.db").exists() else begin(path)
+        status = launch(arguments, rng.uniform(0.0, 0.4))
+        assert evaluations(path) >= seen, "a verdict was lost"
+        seen = evaluations(path)
+        if status == 0:
+            return done
+        assert status == -signal.SIGKILL
+        done += 1
+    assert launch(["resume", str(path), "--json"] if (path / "run.db").exists() else begin(path), None) == 0
+    return done
+
+
+def test_killing_runs_at_45_random_moments_loses_and_doubles_nothing(tmp_path: Path, launch: Launch) -> None:
+    undisturbed, rng, kills, paths = tmp_path / "undisturbed", Random(45), 0, []
     assert launch(begin(undisturbed), None) == 0
-    assert children(path) == children(undisturbed), "a resumed run asks what it would have asked"
+
+    while kills < KILLS:
+        paths.append(tmp_path / f"killed-{len(paths)}")
+        kills += killed_to_its_end(paths[-1], launch, rng, KILLS - kills)
+
+    for path in paths:
+        assert populations.check(path) == []
+        with populations.open(path) as run:
+            ids = [member.id for member in run.individuals()]
+            judged = [record.event.id for record in run.log.records() if isinstance(record.event, Judged)]
+        assert ids == list(range(1, EVALUATIONS + 1))
+        assert sorted(judged) == ids
+        assert endings(path) == endings(undisturbed), "a resumed run asks what it would have asked"
