@@ -1,7 +1,7 @@
 """Operators make kernels from kernels: structural rewrites, a tuner of numbers, and crossovers.
 
 An operator takes parents, a brief and a generator of chance, and returns one ``Proposal`` or ``None``; see
-``operators.proposal.Operator``. A user's own operator needs no more, and ``operators.testing.OperatorContract``
+``operators.proposal.Operator``. A user's own operator needs no more; ``operators.testing.OperatorContract``
 tests it. Nothing here knows of hardware beyond what the brief says, or of any judge.
 """
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from random import Random
 
 from operators.cpp.clauses import Directive, reducing
-from operators.cpp.effects import free_order, independent, reductions
+from operators.cpp.dependence import free_order, independent, reductions
 from operators.cpp.nodes import Node, well_formed
 from operators.cpp.rewrite import without_idle_knobs
-from operators.cpp.syntax import Edit, Function, Loop, Unit, declared_name, parse, set_pragma, squeeze
+from operators.cpp.structure import Function, Loop, declared_name, squeeze
+from operators.cpp.syntax import Edit, Unit, parse, set_pragma
 from operators.proposal import Brief, Proposal
 from operators.tune import space, with_values
 from populations.kernel import Kernel
@@ -23,7 +24,7 @@ class CrossNumbers:
     name = "cross_numbers"
     arity = 2
 
-    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:  # noqa: ARG002
         """None where no constant of the same name has another value that the first parent allows."""
         first, second = parents[:2]
         ours, theirs = space(first.source, first.language), space(second.source, second.language)
@@ -46,7 +47,7 @@ class CrossFunctions:
     name = "cross_functions"
     arity = 2
 
-    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:  # noqa: ARG002
         """None where the parents share no function by name and type whose text differs."""
         first, second = parents[:2]
         ours, theirs = parse(first.source), parse(second.source)
@@ -74,8 +75,8 @@ class CrossPragmas:
     name = "cross_pragmas"
     arity = 2
 
-    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
-        """None where no loop of the same depth and bound has another directive that the first's loop bears."""
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:  # noqa: ARG002
+        """None where no loop of the same depth and bound has another directive that would hold."""
         first, second = parents[:2]
         ours, theirs = parse(first.source), parse(second.source)
         if first.language != "cpp" or second.language != "cpp" or not ours.ok or not theirs.ok:
@@ -97,7 +98,7 @@ class CrossPragmas:
 
 
 def _with_function(ours: Unit, theirs: Unit, mine: Function, other: Function) -> str | None:
-    """Our source with their function in place of ours; None where the two need different things of one name."""
+    """Our source with their function for ours; None where both need different things of one name."""
     known, offered = _definitions(ours), _definitions(theirs)
     wanted, brought = [other.name], list[str]()
     while wanted:
@@ -123,7 +124,7 @@ def _with_function(ours: Unit, theirs: Unit, mine: Function, other: Function) ->
 
 
 def _serves(ours: Unit, theirs: Unit, name: str, mine: str, other: str) -> bool:
-    """Whether our definition of a name does for theirs: the same text, another number, or a function of the same type."""
+    """Whether our definition does for theirs: the same text, another number, a function of the same type."""
     if squeeze(mine) == squeeze(other) or ("tune:" in mine and "tune:" in other):
         return True
     types = [next((f.signature for f in unit.functions if f.name == name), None) for unit in (ours, theirs)]

@@ -20,7 +20,7 @@ from populations.kernel import Kernel
 Space = dict[str, tuple[int, tuple[int, ...]]]
 Configuration = tuple[int, ...]
 
-# One pattern a language, with the groups name, value and allowed; CONFIG and SPACE of Python kernels fit beside it.
+# One pattern a language, with the groups name, value and allowed; Python's CONFIG and SPACE fit beside it.
 _LINES = {
     "cpp": re.compile(
         r"^(?P<head>[ \t]*(?:static\s+)?constexpr\s+[\w:]+\s+(?P<name>\w+)\s*=\s*)(?P<value>-?\d+)"
@@ -83,7 +83,7 @@ class Tune:
     name = "tune"
     arity = 1
 
-    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:  # noqa: ARG002
         """A neighbour of the parent; None where nothing can be moved."""
         parent = parents[0]
         moves = {
@@ -134,7 +134,7 @@ class Tuner:
         return self.of(untried[0]) if untried else None
 
     def best(self, results: Mapping[Configuration, float | None]) -> Configuration | None:
-        """The configuration with the largest rank, the smaller configuration where two are equal; None if all failed."""
+        """The configuration of largest rank, the smaller one where two are equal; None if all failed."""
         ranked = [(rank, c) for c, rank in results.items() if rank is not None]
         return min(ranked, key=lambda pair: (-pair[0], pair[1]))[1] if ranked else None
 
@@ -146,7 +146,7 @@ class Tuner:
     def _around(
         self, best: Configuration, results: Mapping[Configuration, float | None]
     ) -> list[Configuration]:
-        """Neighbours of the best: onward where a step has just paid off first, then the newest constant first."""
+        """Neighbours of the best: first onward where a step has just paid off, then the newest constant."""
         onward: list[Configuration] = []
         others: list[Configuration] = []
         for i, (_, allowed) in reversed(list(enumerate(space(self.source, self.language).values()))):

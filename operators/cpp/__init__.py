@@ -6,8 +6,9 @@ from operators.cpp.maths import MATHS
 from operators.cpp.memory import MEMORY
 from operators.cpp.parallel import PARALLEL
 from operators.cpp.passes import PASSES
+from operators.cpp.scans import SCANS
 from operators.cpp.vector import VECTOR
 
-STRUCTURAL = (*PARALLEL, *VECTOR, *LOOPS, *BLOCKS, *MEMORY, *MATHS, *PASSES)
+STRUCTURAL = (*PARALLEL, *VECTOR, *LOOPS, *BLOCKS, *MEMORY, *MATHS, *PASSES, *SCANS)
 
 __all__ = ["STRUCTURAL"]

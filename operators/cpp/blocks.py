@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 
 from operators.cpp.clauses import Directive
-from operators.cpp.effects import Reduction, effects, follow_together, free_order, reductions
+from operators.cpp.dependence import Reduction, follow_together, free_order, reductions
+from operators.cpp.effects import effects
 from operators.cpp.loops import loose
 from operators.cpp.nodes import Node
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import types_in
-from operators.cpp.syntax import Edits, Loop, Unit, braced, declared_name, replace_loop
+from operators.cpp.structure import Loop, declared_name
+from operators.cpp.syntax import Edits, Unit, braced, replace_loop
 from operators.proposal import Brief
 
 TILES = (256, 512, 1024, 2048, 4096)
@@ -71,7 +73,7 @@ def tile_and_swap(unit: Unit, _: Brief) -> Iterator[Edits]:
 
 @rewrite(
     "accumulators",
-    needs="a loop that reduces into one scalar by +, max or min, and whose other effects stay in their iteration",
+    needs="a loop that reduces into one scalar by +, max or min; other effects stay in their iteration",
     reason="several sums at once hide the latency of each addition and fill vectors",
 )
 def accumulators(unit: Unit, _: Brief) -> Iterator[Edits]:
@@ -100,6 +102,11 @@ def _in_lanes(unit: Unit, loop: Loop, reduction: Reduction, ctype: str, lanes: s
     element = loop.body.with_names({reduction.name: f"{parts}[{lane}]", loop.var: f"({at} + {lane})"})
     element = element if element.startswith("{") else braced(element)
     each = f"for (int {lane} = 0; {lane} < {lanes}; ++{lane})"
+    combined = (
+        f"{reduction.name} += {parts}[{lane}];"  # also where the loop subtracts: its parts are negative
+    )
+    if reduction.op != "+":
+        combined = reduction.with_value(reduction.name, f"{parts}[{lane}]")
     return f"""
 {ctype} {parts}[{lanes}];
 {each} {parts}[{lane}] = {neutral};
@@ -110,7 +117,7 @@ for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
 }}
 {loop.header(at)} {loop.body.text}
 {each} {{
-{reduction.with_value(reduction.name, f"{parts}[{lane}]")}
+{combined}
 }}"""
 
 
@@ -216,8 +223,12 @@ def strip(unit: Unit, loop: Loop, size: str, body: str) -> str:
 
 def _blocks(loop: Loop, block: str, end: str, size: str) -> tuple[str, str]:
     header = f"for ({loop.ctype} {block} = {loop.first}; {block} < {loop.bound}; {block} += {size})"
-    limit = f"const {loop.ctype} {end} = {block} + {size} < {loop.bound} ? {block} + {size} : {loop.bound};"
-    return header, limit
+    return header, block_limit(loop, block, end, size)
+
+
+def block_limit(loop: Loop, block: str, end: str, size: str) -> str:
+    """Where a block ends: the declaration of ``end``."""
+    return f"const {loop.ctype} {end} = {block} + {size} < {loop.bound} ? {block} + {size} : {loop.bound};"
 
 
 def _worth_blocks(loop: Loop) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operators.cpp.effects import Reduction
+from operators.cpp.dependence import Reduction
 
 _CLAUSE = re.compile(r"(\w+)\s*(\(((?:[^()]|\([^()]*\))*)\))?")
 WORDS = ("parallel", "for", "simd")

@@ -6,27 +6,19 @@ import re
 from collections.abc import Iterator
 
 from operators.cpp.clauses import Directive
-from operators.cpp.effects import Effects, effects, follow_together, free_order, independent, invariant
+from operators.cpp.dependence import follow_together, free_order, independent, invariant
+from operators.cpp.effects import Effects, effects
 from operators.cpp.nodes import Node
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import type_of, types_in
-from operators.cpp.syntax import (
-    Edit,
-    Edits,
-    Loop,
-    Unit,
-    block_siblings,
-    braced,
-    reindent,
-    replace_loop,
-    writes_to,
-)
+from operators.cpp.structure import Loop, writes_to
+from operators.cpp.syntax import Edit, Edits, Unit, block_siblings, braced, reindent, replace_loop
 from operators.proposal import Brief
 
 
 @rewrite(
     "fuse",
-    needs="two neighbouring loops over one range, where each iteration of the second needs only its own of the first",
+    needs="neighbouring loops over one range; iteration i of the second needs only iteration i of the first",
     reason="one pass instead of two: what was loaded is still in a register",
 )
 def fuse(unit: Unit, _: Brief) -> Iterator[Edits]:
@@ -56,7 +48,7 @@ def fuse(unit: Unit, _: Brief) -> Iterator[Edits]:
 
 @rewrite(
     "fission",
-    needs="a loop whose statements fall into two groups, neither needing what the other leaves in other iterations",
+    needs="a loop whose statements fall into two groups that meet only within an iteration",
     reason="two small loops fit the registers, and each may become vectors on its own",
 )
 def fission(unit: Unit, _: Brief) -> Iterator[Edits]:

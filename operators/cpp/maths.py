@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from operators.cpp.effects import invariant
+from operators.cpp.dependence import invariant
 from operators.cpp.loops import loose
 from operators.cpp.nodes import Node
 from operators.cpp.rewrite import rewrite
@@ -12,8 +12,8 @@ from operators.cpp.scalars import FLOATS, called, type_of, types_in
 from operators.cpp.syntax import Edit, Edits, Unit
 from operators.proposal import Brief
 
-# The argument is reduced with ln 2 in two parts. Half of the power of two goes into the bits, the other half is a
-# product: no order of multiplications can overflow early, and a subnormal result is rounded once.
+# The argument is reduced with ln 2 in two parts. Half of the power of two goes into the bits, the other half
+# is a product: nothing can overflow early, and a subnormal result is rounded once.
 EXP = """
 // exp(x) in float as 2^n * p(f): within 2 ulp of the true value where that is a normal number, results below
 // 2^-126 are off by less than 2^-126; overflows to infinity, exp(-inf) is 0, and NaN stays NaN.
@@ -41,7 +41,7 @@ static inline float {name}(float x) {{
 }}
 """
 TANH = """
-// tanh(x) in float: an odd polynomial below 0.625, else 1 - 2 / (exp(2|x|) + 1) with the sign of x; a few ulp.
+// tanh(x) in float, within a few ulp: an odd polynomial below 0.625, else 1 - 2 / (exp(2|x|) + 1), signed.
 static inline float {name}(float x) {{
     const float size = __builtin_fabsf(x);
     const float large = 1.0f - 2.0f / ({exp}(2.0f * size) + 1.0f);

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from operators.cpp.blocks import strip
 from operators.cpp.clauses import Directive
-from operators.cpp.effects import Access, effects, follow_together, lane, roots_in
+from operators.cpp.dependence import follow_together, lane
+from operators.cpp.effects import Access, effects, roots_in
 from operators.cpp.loops import loose
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import types_in
-from operators.cpp.syntax import Edit, Edits, Loop, Unit, braced, replace_loop
+from operators.cpp.structure import Loop
+from operators.cpp.syntax import Edit, Edits, Unit, braced, replace_loop
 from operators.proposal import Brief
 
 STREAM = """
@@ -22,8 +24,9 @@ static inline void {name}(void* to, const void* from, int64_t bytes) {{
 #if defined(__AVX512F__)
         _mm512_stream_si512(reinterpret_cast<__m512i*>(out + i), _mm512_load_si512(in + i));
 #elif defined(__AVX__)
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i), _mm256_load_si256((const __m256i*)(in + i)));
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i + 32), _mm256_load_si256((const __m256i*)(in + i + 32)));
+        const __m256i* line = reinterpret_cast<const __m256i*>(in + i);
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i), _mm256_load_si256(line));
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i + 32), _mm256_load_si256(line + 1));
 #else
         __builtin_memcpy(out + i, in + i, 64);
 #endif
@@ -107,7 +110,7 @@ def prefetch_next_row(unit: Unit, brief: Brief) -> Iterator[Edits]:
 
 @rewrite(
     "stream_stores",
-    needs="a loop whose only effect on memory is one store, element by element, into an output that it does not read",
+    needs="a loop that only stores, element by element, into an output that it does not read",
     reason="an output larger than the caches need not be read before it is overwritten, nor push inputs out",
 )
 def stream_stores(unit: Unit, _: Brief) -> Iterator[Edits]:

@@ -6,21 +6,11 @@ import re
 from collections.abc import Iterator
 
 from operators.cpp.clauses import Directive, reducing
-from operators.cpp.effects import effects, independent, reductions
+from operators.cpp.dependence import independent, reductions
+from operators.cpp.effects import effects
 from operators.cpp.rewrite import rewrite
-from operators.cpp.syntax import (
-    Edit,
-    Edits,
-    Loop,
-    Unit,
-    block_siblings,
-    braced,
-    pragma_text,
-    pragmas_before,
-    reindent,
-    replace_loop,
-    set_pragma,
-)
+from operators.cpp.structure import Loop, pragma_text, pragmas_before
+from operators.cpp.syntax import Edit, Edits, Unit, block_siblings, braced, reindent, replace_loop, set_pragma
 from operators.proposal import Brief
 
 
@@ -77,7 +67,8 @@ def collapse(unit: Unit, _: Brief) -> Iterator[Edits]:
             continue
         lines = "\n".join(statement.text for statement in before)
         pragma = f"#pragma omp {Directive.of(outer.omp).plus('collapse', '2')}"
-        text = f"{pragma}\n{outer.header()} {{\n{inner.header()} {braced(lines + chr(10) + inner.inner_text)}\n}}"
+        body = braced(f"{lines}\n{inner.inner_text}")
+        text = f"{pragma}\n{outer.header()} {{\n{inner.header()} {body}\n}}"
         yield (replace_loop(outer, text),)
 
 

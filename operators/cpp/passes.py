@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from operators.cpp.blocks import block_limit
 from operators.cpp.clauses import Directive
-from operators.cpp.effects import Reduction, effects, lane, reduction_of, reductions, roots_in
+from operators.cpp.dependence import Reduction, lane, reductions
+from operators.cpp.effects import effects, roots_in
 from operators.cpp.loops import loose, next_loop
 from operators.cpp.nodes import Node
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import called, is_exponential, type_of, types_in
-from operators.cpp.syntax import Edit, Edits, Loop, Unit, braced, reindent, squeeze
+from operators.cpp.structure import Loop, squeeze
+from operators.cpp.syntax import Edit, Edits, Unit, braced, reindent
 from operators.proposal import Brief
-
-SCAN = """
-typedef {ctype} {vector} __attribute__((vector_size({bytes})));
-typedef {index} {shift} __attribute__((vector_size({bytes})));
-
-// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them.
-static inline {ctype} {name}(const {ctype}* in, {element}* out, {ctype} before) {{
-    {vector} v;
-    const {vector} zero = {{}};
-    __builtin_memcpy(&v, in, sizeof v);
-{steps}
-    v += before;
-    for (int i = 0; i < {lanes}; ++i) out[i] = v[i];
-    return v[{last}];
-}}
-"""
 
 
 @rewrite(
     "online",
-    needs="a loop that finds a row's maximum, and right after it one over the same range that sums exp(value - maximum)",
+    needs="a loop that finds a maximum, and after it one over the same range that sums exp(value - max)",
     reason="block by block, the maximum and the sum see the row once while it is in the first-level cache",
 )
 def online(unit: Unit, _: Brief) -> Iterator[Edits]:
@@ -49,7 +35,7 @@ def online(unit: Unit, _: Brief) -> Iterator[Edits]:
         one, two = (effects(unit, loop.function, loop.body) for loop in (first, second))
         gap = effects(unit, first.function, *between)
         if (
-            not _sums_below(unit, second, sums[0], top)
+            not _sums_below(second, sums[0], top)
             or not one.simple
             or not two.simple
             or one.stores
@@ -76,7 +62,7 @@ def online(unit: Unit, _: Brief) -> Iterator[Edits]:
         lines = [
             *(node.text for node in between),
             f"for ({first.ctype} {block} = {first.first}; {block} < {first.bound}; {block} += {name}) {{",
-            f"const {first.ctype} {end} = {block} + {name} < {first.bound} ? {block} + {name} : {first.bound};",
+            block_limit(first, block, end, name),
             f"const auto {before} = {top};",
             passes[0],
             f"if ({top} == -INFINITY) continue;",
@@ -88,7 +74,7 @@ def online(unit: Unit, _: Brief) -> Iterator[Edits]:
         yield *unit.include("cmath"), knob, Edit(first.start, second.end, text)
 
 
-def _sums_below(unit: Unit, loop: Loop, total: Reduction, top: str) -> bool:
+def _sums_below(loop: Loop, total: Reduction, top: str) -> bool:
     """Whether each summand is ``exp(value - top)`` and nothing else in the loop reads ``top``."""
     call = total.value
     if call.kind == "identifier":
@@ -257,100 +243,6 @@ def _recomputed(
     return *edits, Edit(store.parent.start, store.parent.end, line)
 
 
-@rewrite(
-    "prefix_scan",
-    needs="a loop that adds to one accumulator and stores it after each addition",
-    reason="sums of a vector by log-many shifted additions in a register break the chain of one addition a value",
-)
-def prefix_scan(unit: Unit, brief: Brief) -> Iterator[Edits]:
-    """Computes the values of a block, then its running sums in a vector register."""
-    for loop in unit.loops:
-        found = _running_sum(unit, loop)
-        if found is None:
-            continue
-        total, stored, ctype, element = found
-        lanes = brief.vector_bytes // (4 if ctype == "float" else 8)
-        names = {
-            key: unit.fresh(key) for key in ("ScanVector", "ScanShift", "scan_block", "values", "lane", "at")
-        }
-        steps = []
-        for width in (1 << i for i in range(lanes.bit_length() - 1)):
-            order = ", ".join(str(lanes if i < width else i - width) for i in range(lanes))
-            steps.append(f"    v += __builtin_shuffle(v, zero, {names['ScanShift']}{{{order}}});")
-        helper = SCAN.format(
-            ctype=ctype, element=element, bytes=brief.vector_bytes, lanes=lanes, last=lanes - 1,
-            index="int32_t" if ctype == "float" else "int64_t", vector=names["ScanVector"],
-            shift=names["ScanShift"], name=names["scan_block"], steps="\n".join(steps),
-        )  # fmt: skip
-        text = _scanned(loop, total, stored, ctype, lanes, names)
-        yield (
-            *unit.include("cstdint"),
-            unit.definition(helper),
-            Edit(loop.start, loop.end, reindent(text, loop.indent)),
-        )
-
-
-def _scanned(
-    loop: Loop, total: Reduction, stored: Node, ctype: str, lanes: int, names: dict[str, str]
-) -> str:
-    at, lane_name, values = names["at"], names["lane"], names["values"]
-    kept = [node for node in loop.statements if node is not total.node and not node.covers(stored)]
-    before = "".join(node.text + "\n" for node in kept if node.kind != "preproc_call")
-    sign = "-" if re.search(rf"^{total.name}\s*-=", total.node.text) else ""
-    value = f"{sign}({total.value.text})" if sign else total.value.text
-    each = f"for ({loop.ctype} {loop.var} = {at}; {loop.var} < {at} + {lanes}; ++{loop.var})"
-    target = stored.with_names({loop.var: at})
-    return f"""
-{loop.ctype} {at} = {loop.first};
-for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
-alignas(64) {ctype} {values}[{lanes}];
-{each} {{
-{before}{values}[{loop.var} - {at}] = {value};
-}}
-{total.name} = {names["scan_block"]}({values}, &{target}, {total.name});
-}}
-{loop.header(at)} {loop.body.text}"""
-
-
-def _running_sum(unit: Unit, loop: Loop) -> tuple[Reduction, Node, str, str] | None:
-    """The addition, the stored element, and the types of both, of a loop that is a running sum."""
-    if loop.pragmas or not loop.innermost or not loop.unit_step or loop.body.kind != "compound_statement":
-        return None
-    body = effects(unit, loop.function, loop.body)
-    sums = [r for r in map(reduction_of, loop.statements) if r is not None and r.op == "+"]
-    if (
-        len(sums) != 1
-        or body.writes != {sums[0].name}
-        or len(body.stores) != 1
-        or not body.simple
-        or not loose(loop)
-    ):
-        return None
-    stored, total = body.stores[0], sums[0]
-    last = loop.statements[-1]
-    assignment = stored.node.parent
-    after = last.covers(stored.node) and last.kind == "expression_statement" and last.start > total.node.start
-    if not after or assignment is None or assignment.kind != "assignment_expression":
-        return None
-    if assignment.part("operator").text != "=" or assignment.part("right").text != total.name:
-        return None
-    others = [
-        n for s in loop.statements if s is not total.node and s is not last for n in s.find("identifier")
-    ]
-    types = types_in(unit, loop.function)
-    ctype, element = types.get(total.name), type_of(stored.node, types, unit)
-    if any(n.text == total.name for n in others) or ctype not in ("float", "double"):
-        return None
-    unit_lane = (lane(stored, loop.var) or "").startswith("unit")
-    if (
-        not unit_lane
-        or any(load.root == stored.root for load in body.loads)
-        or element not in ("float", "double")
-    ):
-        return None
-    return total, stored.node, ctype, element
-
-
 def _gone(statement: Node) -> Edit:
     """Takes a statement away, with its line where it stands alone."""
     start = statement.data.rfind(b"\n", 0, statement.start) + 1
@@ -405,4 +297,4 @@ def _inner(loop: Loop) -> str:
     return loop.indent + "    "
 
 
-PASSES = (online, keep_values, recompute_values, prefix_scan)
+PASSES = (online, keep_values, recompute_values)

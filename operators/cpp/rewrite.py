@@ -1,7 +1,7 @@
 """A structural rewrite: all the children that a source could have by one idea, of which chance takes one.
 
 The idea is a plain function from a parsed source to edits, one tuple of edits a child, that yields nothing
-where its precondition fails. Precondition and reason stand beside it, for the log and for the table in the docs.
+where its precondition fails. Precondition and reason stand beside it, for the log and the table in the docs.
 """
 
 from __future__ import annotations

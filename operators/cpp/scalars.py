@@ -5,18 +5,20 @@ from __future__ import annotations
 from functools import lru_cache
 
 from operators.cpp.nodes import Node
-from operators.cpp.syntax import Function, Unit, declared_name
+from operators.cpp.structure import Function, declared_name
+from operators.cpp.syntax import Unit
 
 FLOATS = ("float", "double")
 _SAME_AS_ARGUMENT = {
-    "exp", "log", "sqrt", "tanh", "pow", "fabs", "abs", "max", "min", "erf", "fmax", "fmin", "rint",
-    "nearbyint", "round", "floor", "ceil", "sin", "cos", "exp2", "log2", "expm1", "log1p", "fma", "copysign", "trunc",
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "pow", "tanh", "erf", "sin", "cos", "fma",
+    "fabs", "abs", "max", "min", "fmax", "fmin", "copysign",
+    "rint", "nearbyint", "round", "floor", "ceil", "trunc",
 }  # fmt: skip
 
 
 @lru_cache(maxsize=2048)
 def types_in(unit: Unit, function: Function) -> dict[str, str]:
-    """The declared type of each name in a function: "float", "float*", "float[]"; ambiguous names are left out."""
+    """The declared type of each name: "float", "float*", "float[]"; one declared in two ways is left out."""
     found: dict[str, str] = {}
     clashes: set[str] = set()
 

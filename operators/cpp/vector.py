@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from operators.cpp.clauses import Directive, reducing
-from operators.cpp.effects import effects, independent, reductions, roots_in
+from operators.cpp.dependence import independent, reductions
+from operators.cpp.effects import effects, roots_in
 from operators.cpp.rewrite import rewrite
-from operators.cpp.syntax import Edit, Edits, Loop, Unit, declared_name, pragma_text, set_pragma
+from operators.cpp.structure import Loop, declared_name, pragma_text
+from operators.cpp.syntax import Edit, Edits, Unit, set_pragma
 from operators.proposal import Brief
 
 
@@ -81,7 +83,7 @@ def unroll(unit: Unit, _: Brief) -> Iterator[Edits]:
 
 @rewrite(
     "restrict",
-    needs="pointers without `__restrict`: parameters of the entry, or row pointers of a buffer that only one writes",
+    needs="pointers without `__restrict`: the entry's, or its only pointers into a buffer",
     reason="what cannot overlap needs no check at run time and no reload",
 )
 def restrict(unit: Unit, _: Brief) -> Iterator[Edits]:
@@ -96,9 +98,9 @@ def restrict(unit: Unit, _: Brief) -> Iterator[Edits]:
     local: list[Edit] = []
     for node in unit.entry.body.find("pointer_declarator"):
         root = roots.get(declared_name(node), (None, ""))[0]
-        if root is not None and "restrict" not in node.text and shared.count(root) <= 2:
-            if not unit.entry.body.mentions(root) or _only_sources(unit, root):
-                local.append(_promise(node.start))
+        lone = root is not None and shared.count(root) <= 2 and _only_sources(unit, root)
+        if lone and "restrict" not in node.text:
+            local.append(_promise(node.start))
     if local:
         yield tuple(local)
 
@@ -114,7 +116,7 @@ def aligned(unit: Unit, _: Brief) -> Iterator[Edits]:
     pointers = [p for p in unit.entry.parameters if p.pointer and p.ctype != "int64_t"]
     if "__builtin_assume_aligned" not in unit.source and pointers:
         lines = [
-            f"    {p.name} = static_cast<{'const ' * p.const}{p.ctype}*>(__builtin_assume_aligned({p.name}, 64));\n"
+            f"    {p.name} = ({'const ' * p.const}{p.ctype}*)__builtin_assume_aligned({p.name}, 64);\n"
             for p in pointers
         ]
         at = unit.entry.body.start + 1
@@ -137,19 +139,13 @@ def inline_functions(unit: Unit, _: Brief) -> Iterator[Edits]:
     """Adds ``always_inline``."""
     for function in unit.functions:
         words = unit.data[function.node.start : function.body.start].decode()
-        if (
-            not function.entry
-            and "always_inline" not in words
-            and "static" in words
-            and "template" not in words
-        ):
-            if not re.search(rf"\b{function.name}\s*\(", function.body.text):
-                inline = "" if re.search(r"\binline\b", words) else "inline "
-                yield (
-                    Edit(
-                        function.node.start, function.node.start, f"__attribute__((always_inline)) {inline}"
-                    ),
-                )
+        asked, own = "always_inline" in words, "static" in words and "template" not in words
+        recursive = re.search(rf"\b{function.name}\s*\(", function.body.text)
+        if own and not function.entry and not asked and not recursive:
+            inline = "" if re.search(r"\binline\b", words) else "inline "
+            yield (
+                Edit(function.node.start, function.node.start, f"__attribute__((always_inline)) {inline}"),
+            )
 
 
 def _promise(at: int) -> Edit:
