@@ -93,6 +93,16 @@ def test_a_command_that_takes_too_long_is_ended_with_all_its_children(tmp_path: 
     assert not running(mark)
 
 
+def test_without_namespaces_children_are_still_ended(tmp_path: Path) -> None:
+    mark = f"34{os.getpid()}"
+    command = ["/bin/sh", "-c", f"sleep {mark} & (setsid sleep {mark} &) ; sleep {mark}"]
+    order = ["--scratch", tmp_path, "--wall", "0.3", "--unsandboxed", "--", *command]
+    no_namespaces = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    inside = ["unshare", "-Ur", "/bin/sh", "-c", no_namespaces, "sh", native.tool("sandbox"), *order]
+    assert subprocess.run(list(map(str, inside))).returncode == 124
+    assert not running(mark)
+
+
 def test_children_that_a_command_leaves_behind_end_with_it(tmp_path: Path) -> None:
     mark = f"32{os.getpid()}"
     assert sandbox(tmp_path, "/bin/sh", "-c", f"(setsid sleep {mark} &); exit 3").returncode == 3
@@ -149,7 +159,7 @@ def test_a_starter_that_is_already_dead_gets_nothing_run(tmp_path: Path) -> None
         "echo > made",
     ]
     assert os.getpid() != 1
-    assert subprocess.run(order).returncode == 1
+    assert subprocess.run(list(map(str, order))).returncode == 1
     assert not (tmp_path / "made").exists()
 
 
@@ -178,7 +188,7 @@ def test_without_gcc_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path:
     native._gcc_version.cache_clear()
     native.tool.cache_clear()
     try:
-        with pytest.raises(DeviceError, match="gcc does not run .*install it"):
+        with pytest.raises(DeviceError, match=r"gcc does not run .*install it"):
             native.tool("sandbox")
     finally:
         native._gcc_version.cache_clear()

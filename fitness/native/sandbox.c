@@ -125,18 +125,35 @@ static int pass_on(int from) {
     return 0;
 }
 
+/* Where no namespace ends with its process 1, orphans become our children: end them, and theirs in turn. */
+static void end_orphans(void) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    for (int found = 1; found;) {
+        int child;
+        FILE *children = fopen(path, "re");
+        for (found = 0; children && fscanf(children, "%d", &child) == 1; found = 1) kill(child, SIGKILL);
+        if (children) fclose(children);
+        while (found && waitpid(-1, NULL, 0) > 0) {}
+    }
+}
+
 static int watch(pid_t init, int output, double wall) {
     int handle = (int)syscall(434 /* pidfd_open */, init, 0), status = 0, timed_out = 0;
     struct pollfd ready[] = {{output, POLLIN, 0}, {handle, POLLIN, 0}};
     if (handle < 0) fail("watching the command");
     for (double end = now() + wall; !(ready[1].revents & POLLIN);) {
         double left = end - now();
-        if (left <= 0 || poll(ready, 2, (int)(left * 1000) + 1) < 0) { timed_out = 1; break; }
+        if (left <= 0 || poll(ready, 2, (int)(left * 1000) + 1) < 0) {
+            timed_out = 1;
+            break;
+        }
         if (ready[0].revents && pass_on(output)) ready[0].fd = -1;
     }
     kill(-init, SIGKILL); /* what is left of its group, where there is no namespace to end it */
     kill(init, SIGKILL);
     if (waitpid(init, &status, 0) != init) fail("waiting for the command");
+    end_orphans();
     fcntl(output, F_SETFL, O_NONBLOCK);
     while (ready[0].fd >= 0 && poll(ready, 1, 0) > 0 && !pass_on(output)) {}
     if (timed_out) return TIMED_OUT;
