@@ -184,8 +184,8 @@ def run_command_line(arguments: list[str]) -> int:
         code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
     except complaint as error:
         return _one_line(f"{error.format_message()} (`kernel-evo --help` lists the commands)")
-    except KeyboardInterrupt as stop:
-        return _interrupted(stop)
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -229,7 +229,7 @@ def _refuse_entry(entry: str | None) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does."""
+    """Let SIGTERM end a run as Ctrl-C does: saved, with a line that says how to go on."""
 
     def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -237,16 +237,18 @@ def _terminable() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except KeyboardInterrupt as interrupt:
+        raise typer.Exit(_interrupted(interrupt)) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _interrupted(stop: KeyboardInterrupt) -> int:
-    path = getattr(stop, "path", None)  # of session.Interrupted
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    path = getattr(interrupt, "path", None)  # of session.Interrupted
     if path is None:
         print("kernel-evo: interrupted before anything was judged", file=sys.stderr)
     else:
-        saved = f"{getattr(stop, 'evaluations', 0)} judged kernels are saved"
+        saved = f"{getattr(interrupt, 'evaluations', 0)} judged kernels are saved"
         print(f"kernel-evo: interrupted; {saved}; go on with: kernel-evo resume {path}", file=sys.stderr)
     return INTERRUPTED
 

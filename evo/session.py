@@ -88,7 +88,7 @@ def start(
     except BaseException as error:
         if opened is not None:
             opened.close()
-        if run_dir is None and not isinstance(error, DeviceError):  # whose message names a log in there
+        if run_dir is None and not (isinstance(error, DeviceError) and _logged(path)):
             shutil.rmtree(path, ignore_errors=True)
         raise
     with log:
@@ -250,6 +250,11 @@ def _folder(run_dir: Path | None, problem: str) -> Path:
     if run_dir is not None:
         return folders.make_folder(run_dir)
     return folders.claim_folder(Path(problem).stem, datetime.date.today())
+
+
+def _logged(path: Path) -> bool:
+    """Whether a device left a log, which its error then speaks of."""
+    return any(file.stat().st_size for file in (path / folders.ARTIFACTS).glob("*.log"))
 
 
 def _toml(values: Mapping[str, Any]) -> str:

@@ -1,24 +1,44 @@
-"""The command line as its users meet it: whole processes, on the device that answers at once."""
+"""The command line as its users meet it, on the device that answers at once."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from populations import EventLog
+from evo.command import run_command_line
+from populations import EventLog, check
 
 ROOT = Path(__file__).parent.parent
 INSTANT = ["--target", "fitness.testing:InstantTarget"]
 
 
-def kernel_evo(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+@dataclass(frozen=True)
+class Answer:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def kernel_evo(*arguments: str | Path, cwd: Path = ROOT) -> Answer:
+    """What a process of its own would answer, without its start."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), chdir(cwd):
+        code = run_command_line([str(argument) for argument in arguments])
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def process(*arguments: str | Path, cwd: Path = ROOT) -> Answer:
+    """A process of its own."""
+    done = subprocess.run(
         [sys.executable, "-m", "evo", *map(str, arguments)],
         capture_output=True,
         text=True,
@@ -26,18 +46,19 @@ def kernel_evo(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Completed
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
     """A finished run, and what ``run --json`` said."""
     path = tmp_path_factory.mktemp("runs") / "softmax"
-    done = kernel_evo("run", "softmax", *INSTANT, "--evaluations", "40", "--run-dir", path, "--json")
+    done = process("run", "softmax", *INSTANT, "--evaluations", "40", "--run-dir", path, "--json")
     assert done.returncode == 0, done.stderr
     return path, json.loads(done.stdout)
 
 
-def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+def refused(done: Answer, *words: str) -> None:
     """One line that holds these words, exit code 2, nothing on standard output."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -73,18 +94,16 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 def test_bad_input_ends_with_one_line_and_exit_code_2(
     arguments: list[str], words: list[str], tmp_path: Path
 ) -> None:
-    refused(
-        kernel_evo(*arguments, cwd=tmp_path if "README.md" not in arguments else _with_a_readme(tmp_path)),
-        *words,
-    )
-    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir()), (
-        "nothing is left behind"
-    )
+    (tmp_path / "README.md").write_text("# not a kernel\n")
+    refused(kernel_evo(*arguments, cwd=tmp_path), *words)
+    assert not list(tmp_path.glob("runs/*")), "nothing is left behind"
 
 
-def _with_a_readme(folder: Path) -> Path:
-    (folder / "README.md").write_text("# not a kernel\n")
-    return folder
+@pytest.mark.parametrize(
+    "arguments", [["rum"], ["status", "nowhere"], ["run", "softmax", "--target", "gpu9"]]
+)
+def test_a_process_that_refuses_shows_no_traceback(arguments: list[str], tmp_path: Path) -> None:
+    refused(process(*arguments, cwd=tmp_path), arguments[-1])
 
 
 def test_an_unknown_settings_key_is_refused_by_name(tmp_path: Path) -> None:
@@ -200,3 +219,20 @@ def test_help_loads_nothing_heavy() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
     assert not loaded & {"torch", "pydantic", "rich", "deap", "sqlite3", "numpy", "tree_sitter"}
+
+
+def test_terminating_a_run_saves_it_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = ["run", "softmax", *INSTANT, "--evaluations", "5000", "--run-dir", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "evo", *command], stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as running:
+        assert running.stderr is not None
+        while "new best" not in running.stderr.readline():
+            pass
+        running.terminate()
+        last = running.stderr.read().splitlines()[-1]
+        assert running.wait(60) == 130
+    assert f"go on with: kernel-evo resume {path}" in last
+    assert check(path) == []
+    assert json.loads(kernel_evo("status", path, "--json").stdout)["stopped"] == "interrupted"
