@@ -85,7 +85,8 @@ def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> in
 
 
 def test_killing_runs_at_45_random_moments_loses_and_doubles_nothing(tmp_path: Path, launch: Launch) -> None:
-    undisturbed, rng, kills, paths = tmp_path / "undisturbed", Random(45), 0, []
+    undisturbed, rng = tmp_path / "undisturbed", Random(45)
+    kills, paths = 0, list[Path]()
     assert launch(begin(undisturbed), None) == 0
 
     while kills < KILLS:

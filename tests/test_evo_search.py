@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,7 @@ def start(tmp_path: Path) -> Path:
 
 
 def search(
-    start: Path, evaluations: int = 80, target: str = INSTANT, mutate: object = None, **more: int
+    start: Path, evaluations: int = 80, target: str = INSTANT, mutate: object = None, **more: Any
 ) -> populations.Run:
     toolbox = evo.toolbox("instant")
     toolbox.register("mutate", mutate or AddLine())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evo.settings import Settings, SettingsError, settings
+from evo.settings import Settings, SettingsError, checked, settings
 
 
 def written(folder: Path, text: str) -> Path:
@@ -25,7 +25,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) ->
 @pytest.mark.parametrize("amount", [0, -3])
 def test_a_budget_of_zero_or_less_is_refused(budget: str, amount: int) -> None:
     with pytest.raises(SettingsError, match=f"{budget} = {amount} must be greater than 0"):
-        settings(**{budget: amount})
+        checked({budget: amount}, "here")
 
 
 @pytest.mark.parametrize("minutes", [float("nan"), float("inf")])
