@@ -42,14 +42,14 @@ extern "C" void kernel_function(const float* x, float* out, const int64_t* shape
 """
 BRIEF = Brief(
     problem="scale",
-    signature='extern "C" void kernel_function(\n    const float* x,\n    float* out,\n    const int64_t* shapes)',
+    signature='extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes)',
     inputs=1,
     outputs=1,
 )
 
 
 class OperatorContract:
-    """What holds for every operator. A subclass gives the fixture ``operator``, and ``parents`` if it must."""
+    """What holds for every operator. A subclass gives the fixture ``operator``; ``parents`` if it must."""
 
     tries = 8  # states of the generator to try
 
@@ -69,9 +69,7 @@ class OperatorContract:
         """What the operator is told beside its parents."""
         return BRIEF
 
-    def children(
-        self, operator: Operator, parents: Sequence[Kernel], brief: Brief
-    ) -> list[Proposal | None]:
+    def children(self, operator: Operator, parents: Sequence[Kernel], brief: Brief) -> list[Proposal | None]:
         """One child for each state of the generator."""
         return [operator(parents[: operator.arity], brief, Random(seed)) for seed in range(self.tries)]
 

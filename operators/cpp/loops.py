@@ -123,8 +123,8 @@ def unswitch(unit: Unit, _: Brief) -> Iterator[Edits]:
             if not invariant(unit, condition, loop) or effects(unit, loop.function, condition).loads:
                 continue
             other = node.child("alternative")
-            yes = _as_block(node.part("consequence"))
-            no = _as_block(other.named_children[0]) if other is not None else "{\n}"
+            yes = _statements(node.part("consequence"))
+            no = _statements(other.named_children[0]) if other is not None else ""
             pragmas = "".join(unit.data[p.start : p.end].decode().rstrip("\n") + "\n" for p in loop.pragmas)
             loops = [pragmas + loop.node.replacing({node: branch}) for branch in (yes, no)]
             yield (replace_loop(loop, f"if {condition.text} {braced(loops[0])} else {braced(loops[1])}"),)
@@ -280,8 +280,11 @@ def _pragmas_for(loop: Loop, written: frozenset[str]) -> list[str]:
     return [f"#pragma omp {Directive(directive.words, tuple(kept))}"]
 
 
-def _as_block(node: Node) -> str:
-    return node.text if node.kind == "compound_statement" else braced(node.text)
+def _statements(branch: Node) -> str:
+    """A branch as statements: without its braces where it declares nothing."""
+    if branch.kind != "compound_statement" or any(child.kind == "declaration" for child in branch.children):
+        return branch.text
+    return branch.text[1:-1].strip()
 
 
 def _costly(node: Node) -> bool:

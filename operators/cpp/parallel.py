@@ -33,16 +33,22 @@ def parallelise(unit: Unit, _: Brief) -> Iterator[Edits]:
     needs="a loop that OpenMP spreads over threads",
     reason="another schedule or chunk balances the threads or keeps each on its own lines",
 )
-def schedule(unit: Unit, _: Brief) -> Iterator[Edits]:
+def schedule(unit: Unit, _brief: Brief) -> Iterator[Edits]:
     """Sets the schedule clause, the chunk as a tuning constant."""
     for loop in unit.loops:
         if not loop.parallel:
             continue
-        bare = Directive.of(loop.omp).without("schedule")
-        yield (set_pragma(loop, str(bare.plus("schedule", "static"))),)
+        directive = Directive.of(loop.omp)
+        bare = directive.without("schedule")
+        now, _, chunk = next((a for name, a in directive.clauses if name == "schedule"), "").partition(",")
+        if chunk or now != "static":
+            yield (set_pragma(loop, str(bare.plus("schedule", "static"))),)
         for kind in ("static", "dynamic", "guided"):
             name, knob = unit.knob("CHUNK", 4, (1, 2, 4, 8, 16, 32))
-            yield knob, set_pragma(loop, str(bare.plus("schedule", f"{kind}, {name}")))
+            if chunk and kind != now:
+                yield (set_pragma(loop, str(bare.plus("schedule", f"{kind}, {chunk.strip()}"))),)
+            elif not chunk:
+                yield knob, set_pragma(loop, str(bare.plus("schedule", f"{kind}, {name}")))
 
 
 @rewrite(

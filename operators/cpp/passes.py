@@ -143,9 +143,10 @@ def keep_values(unit: Unit, _: Brief) -> Iterator[Edits]:
             again = [n for n in statement.find("call_expression") if n.text == call.text]
             line = f"{kept} = {call.text};\n"
             changed = statement.replacing(dict.fromkeys(again, kept))
-            body = line + changed if first.body.kind == "compound_statement" else braced(line + changed)
+            block = first.body.kind == "compound_statement"
+            body, base = (line + changed, _inner(first)) if block else (braced(line + changed), first.indent)
             yield (
-                Edit(statement.start, statement.end, reindent(body, _inner(first)).lstrip()),
+                Edit(statement.start, statement.end, reindent(body, base).lstrip()),
                 *(Edit(n.start, n.end, target.node.text) for n in same),
             )
 

@@ -1,0 +1,25 @@
+#include <cmath>
+#include <cstdint>
+
+constexpr int64_t SERIAL_BELOW = 16384;  // tune: 4096 16384 65536 262144
+
+extern "C" void kernel_function(const float* x, const float* w, float* out, const int64_t* shapes) {
+    const int64_t rows = shapes[0], n = shapes[1];
+#pragma omp parallel for if(rows * n >= SERIAL_BELOW)
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * n;
+        float* y = out + r * n;
+        float top = -INFINITY;
+        for (int64_t i = 0; i < n; ++i) {
+            top = in[i] > top ? in[i] : top;
+        }
+        float total = 0.0f;
+        for (int64_t i = 0; i < n; ++i) {
+            y[i] = expf(in[i] - top);
+            total += y[i];
+        }
+        for (int64_t i = 0; i < n; ++i) {
+            y[i] = y[i] / total * w[i];
+        }
+    }
+}
