@@ -37,8 +37,8 @@ _SIGNALS = {
     signal.SIGFPE: "arithmetic fault (an integer division by zero)",
     signal.SIGILL: "illegal instruction",
     signal.SIGABRT: "aborted (an uncaught C++ exception, a failed assertion or corrupted heap)",
-    signal.SIGSYS: "made a system call outside the allow-list (killed by seccomp): "
-    "no files, output, threads of its own, processes, sleeping or signals",
+    signal.SIGSYS: "made a system call outside the allow-list (killed by seccomp): a kernel opens no files, "
+    "prints nothing, never sleeps, makes no process and no thread beyond those of its first parallel region",
     signal.SIGKILL: "killed from outside (ran out of memory?)",
     signal.SIGXCPU: "used up its processor time",
 }
@@ -78,8 +78,8 @@ class Runner:
     The process dies with the *thread* that makes this object, so make it in one that lives long enough.
 
     Args:
-        library: shared library with a ``kernel_function``. Check it first: what runs at load time is confined,
-            but no clock sees it.
+        library: shared library with a ``kernel_function``. Check it first: what runs at load time is
+            confined, but no clock sees it.
         sets: what the kernel is called on.
         cores: OpenMP threads, made before the kernel is loaded.
         sandboxed: False: use what protection the system has, and don't insist.
@@ -252,6 +252,7 @@ def environment(cores: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(cores),
         "OMP_THREAD_LIMIT": str(cores),
         "OMP_DYNAMIC": "false",
+        "OMP_PROC_BIND": "true",  # else two threads now and then wake on one core, and a block takes twice
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
         "MALLOC_TOP_PAD_": str(1 << 24),
