@@ -146,7 +146,7 @@ def rms_norm(at: Operands) -> tuple[Tensor, int]:
 
 def layer_norm(at: Operands) -> tuple[Tensor, int]:
     """Subtracting the mean cancels, and so may adding the bias; gain and bias follow the input, if any."""
-    average = at.x.mean(at.dim, keepdim=True)
+    average = at.x.abs().mean(at.dim, keepdim=True)  # its error is a sum's: it does not shrink with the mean
     sigma = (at.x.var(at.dim, keepdim=True, correction=0) + at.line.get("eps", 1e-5)).sqrt()
     return _normalised(at, at.operand(1), at.operand(2), average, sigma, at.length)
 
@@ -157,7 +157,7 @@ def batch_norm(at: Operands) -> tuple[Tensor, int]:
     vectors = [at.operand(i) for i in range(1, 5)]
     weight, bias, average, variance = (v.reshape(shape) for v in vectors if v is not None)
     sigma = (variance + at.line.get("eps", 1e-5)).sqrt()
-    return _normalised(at, weight, bias, average, sigma, 1)
+    return _normalised(at, weight, bias, average.abs(), sigma, 1)
 
 
 def scan(at: Operands) -> tuple[Tensor, int]:
@@ -177,7 +177,7 @@ def _normalised(
     at: Operands, gain: Tensor | None, bias: Tensor | None, average: Tensor, sigma: Tensor, n: int
 ) -> tuple[Tensor, int]:
     root = math.sqrt(n)
-    size = (at.x.abs() + average.abs()) / sigma * (8 + root)
+    size = (at.x.abs() + average) / sigma * (8 + root)
     if gain is not None:
         size = size * gain.abs()
     allowed = at.u * ((16 + root) * at.y.abs() + size)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
@@ -22,13 +23,13 @@ from torch.utils._pytree import tree_map
 Reference = Callable[[list[Tensor], list[Tensor]], Sequence[Tensor]]
 
 U = 2.0**-24
-MARGIN = 1.5
+MARGIN = 3.0
 SAMPLES = 8
 SAMPLES_OF_FEW = 32  # where an output has too few elements to learn from its neighbours
 FEW = 64
 POOL_SIZE = 1_000_003  # prime, so that no two rows of a matrix see the same window of noise
-NEIGHBOURHOOD = 16  # neighbours in a row, at the least, that share an estimate
-NEIGHBOURS = 0.5  # an element is allowed at least this share of its row's bound
+NEIGHBOURHOOD = 16  # elements to either side that share an estimate
+NEIGHBOURS = 0.5  # an element is allowed at least this share of its neighbours' bound
 
 # Nothing rounds in these; views are known by themselves.
 _EXACT = """
@@ -128,7 +129,7 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
             sizes = tree_map(_absolute, (args, kwargs))
             size = func(*sizes[0], **sizes[1])
             n = _terms(name, args, y)
-            return y + U * (8 + math.sqrt(n)) * size * self._draw(y)
+            return y + U * (8 + n**0.5) * size * self._draw(y)
         before, after = _amplitudes(name, args)
         result = func(*tree_map(lambda t: self._relative(t, before), args), **kwargs)
         return tree_map(lambda t: self._relative(t, after), result)
@@ -178,7 +179,7 @@ def _extent(x: Tensor, dim: Any) -> int:
     return math.prod(x.shape[d] for d in ([dim] if isinstance(dim, int) else dim))
 
 
-def _terms(name: str, args: tuple[Any, ...], y: Tensor) -> int:
+def _terms(name: str, args: tuple[Any, ...], y: Tensor) -> int | Tensor:
     """How many products one element of a linear operation sums."""
     if "convolution" in name:
         weight, transposed, groups = args[1], args[6], args[8]
@@ -188,13 +189,22 @@ def _terms(name: str, args: tuple[Any, ...], y: Tensor) -> int:
     if name in ("addmm", "baddbmm", "addmv"):
         return int(args[1].shape[-1]) + 1
     if name == "cumsum":
-        return _extent(args[0], args[1])
+        shape = [-1 if d == args[1] % y.dim() else 1 for d in range(y.dim())]
+        return torch.arange(1, y.shape[args[1]] + 1).reshape(shape) if y.dim() else 1
     return max(1, int(args[0].numel()) // max(1, y.numel()))
 
 
 def _with_neighbours(mean_square: Tensor) -> Tensor:
-    """Root of the estimate, which a few samples leave noisy, held up by that of its row."""
-    return torch.maximum(mean_square.sqrt(), NEIGHBOURS * _row_rms(mean_square))
+    """Root of the estimate, which a few samples leave noisy, held up by that of its neighbours in the row."""
+    if mean_square.dim() == 0 or mean_square.shape[-1] <= NEIGHBOURHOOD:
+        around = _row_rms(mean_square)
+    else:
+        rows = mean_square.reshape(1, -1, mean_square.shape[-1])
+        window = functional.avg_pool1d(
+            rows, 2 * NEIGHBOURHOOD + 1, stride=1, padding=NEIGHBOURHOOD, count_include_pad=False
+        )
+        around = window.reshape(mean_square.shape).clamp_min(0.0).sqrt()
+    return torch.maximum(mean_square.sqrt(), NEIGHBOURS * around)
 
 
 def _row_rms(square: Tensor) -> Tensor:

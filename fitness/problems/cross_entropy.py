@@ -34,7 +34,7 @@ def get_init_inputs():
 
 
 def get_cases(seed):
-    distributions = "normal rowscale spiky normal large uniform ties tiny special integers"
+    distributions = "spiky tiny large normal special uniform rowscale ties integers normal"
     return rows_by_columns(seed, ("BATCH", "CLASSES"), (BATCH, CLASSES), distributions)
 
 

@@ -13,8 +13,7 @@ POLICY = "warm"
 
 def TOLERANCE(_inputs, _parameters, outputs, u):
     normed, total = outputs
-    sum_is_exact = torch.zeros_like(total)  # but for the rounding of the output
-    return [normed.abs() * u * (17 + COLS**0.5), sum_is_exact]
+    return [normed.abs() * u * (17 + COLS**0.5), 2 * u * total.abs()]
 
 
 class Model(nn.Module):

@@ -25,7 +25,7 @@ def get_init_inputs():
 
 
 def get_cases(seed):
-    distributions = "normal rowscale spiky normal nonfinite large ties uniform tiny special"
+    distributions = "spiky tiny large normal nonfinite uniform rowscale ties special normal"
     return rows_by_columns(seed, ("ROWS", "COLS"), (ROWS, COLS), distributions)
 
 
