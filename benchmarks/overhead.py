@@ -129,7 +129,10 @@ def _processor() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--candidates", type=int, nargs="+", default=[1000, 20000])
+    parser.add_argument(
+        "--candidates", type=int, nargs="+", default=[1000, 20000], help="of the engine's rows"
+    )
+    parser.add_argument("--builtin", type=int, nargs="*", default=[1000], help="candidates of the other rows")
     parser.add_argument("--write", type=Path, help="a Markdown file to write the table to")
     parser.add_argument("--one", choices=("append", "builtin"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -137,8 +140,8 @@ def main() -> None:
         print(json.dumps(measure(options.candidates[0], options.one == "builtin")))
         return
     rows = []
-    for which in ("append", "builtin"):
-        for count in options.candidates:
+    for which, counts in (("append", options.candidates), ("builtin", options.builtin)):
+        for count in counts:
             command = [sys.executable, __file__, "--one", which, "--candidates", str(count)]
             rows.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
             print(json.dumps(rows[-1]), file=sys.stderr)
