@@ -1,15 +1,13 @@
-"""Each structural rewrite with a kernel before it, the child after it, and the verdict: both compute the same.
+"""Each structural rewrite with a kernel before it, the child after it, and the verdict: they agree.
 
-The kernels lie in ``tests/operators``: ``before/*.cpp`` and ``after/<rewrite>.cpp``. All have the entry
-``(const float* x, const float* w, float* out, const int64_t* shapes)``: x and out of rows times n, w of n values.
-To look at a changed rewrite, run this file as a program with ``--write`` and read the difference.
+The kernels lie in ``tests/operators``: ``before/*.cpp`` and ``after/<rewrite>.cpp``. All have one entry,
+``(const float* x, const float* w, float* out, const int64_t* shapes)``: x and out of rows * n, w of n values.
+To look at a changed rewrite, run this module as a program with ``--write`` and read the difference.
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,12 +19,9 @@ from operators.cpp import STRUCTURAL
 from operators.cpp.nodes import well_formed
 from operators.cpp.rewrite import Rewrite
 from operators.testing import BRIEF
+from tests.operators.library import one_library
 
 HERE = Path(__file__).parent / "operators"
-FLAGS = str.split(
-    "-std=c++17 -O3 -march=native -fopenmp -nostartfiles -D__FAST_MATH__ -fno-math-errno -fno-trapping-math "
-    "-fassociative-math -freciprocal-math -fno-signed-zeros -shared -fPIC"
-)
 # The kernel that shows the rewrite, and which of its children is shown.
 SHOWN = {
     "parallelise": ("vectors", 0),
@@ -79,20 +74,6 @@ def after(name: str) -> str:
 
 def child(rewrite: Rewrite) -> str:
     return list(rewrite.children(before(rewrite.name), BRIEF))[SHOWN[rewrite.name][1]]
-
-
-def one_library(sources: dict[str, str], path: Path) -> ctypes.CDLL:
-    """All kernels in one library, each in a namespace, its entry renamed to its key."""
-    includes = sorted(
-        {line for source in sources.values() for line in source.splitlines() if line[:8] == "#include"}
-    )
-    parts = ["\n".join(includes)]
-    for key, source in sources.items():
-        code = re.sub(r"^#include.*$", "", source, flags=re.MULTILINE).replace("kernel_function", key)
-        parts.append(f"namespace of_{key} {{\n{code}\n}}")
-    path.with_suffix(".cpp").write_text("\n".join(parts))
-    subprocess.run(["g++", *FLAGS, path.with_suffix(".cpp"), "-o", path], check=True)
-    return ctypes.CDLL(str(path))
 
 
 def aligned(values: np.ndarray) -> np.ndarray:
