@@ -32,6 +32,10 @@
 #error "the sandbox knows x86-64 and aarch64 only"
 #endif
 
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 static int strict = 1;
 static void fail(const char *what);
 

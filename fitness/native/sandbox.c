@@ -191,7 +191,11 @@ static int works(int (*step)(void)) {
 
 static int try_user(void) { return enter_namespaces(0); }
 static int try_network(void) { return enter_namespaces(CLONE_NEWNET); }
-static int try_processes(void) { return enter_namespaces(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) && works(try_user); }
+static int nothing(void) { return 1; }
+static int try_processes(void) {
+    return enter_namespaces(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) && works(nothing) &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
 static int try_seccomp(void) {
     struct filter f;
     begin(&f);
@@ -200,14 +204,9 @@ static int try_seccomp(void) {
 }
 
 static int probe(void) {
-    printf("user_namespace=%d\n", works(try_user));
-    fflush(stdout);
-    printf("network_namespace=%d\n", works(try_network));
-    fflush(stdout);
-    printf("pid_namespace=%d\n", works(try_processes));
-    printf("landlock_abi=%d\n", landlock_abi());
-    fflush(stdout);
-    printf("seccomp=%d\n", works(try_seccomp));
+    int user = works(try_user), network = works(try_network), processes = works(try_processes);
+    printf("user_namespace=%d\nnetwork_namespace=%d\npid_namespace=%d\n", user, network, processes);
+    printf("landlock_abi=%d\nseccomp=%d\n", landlock_abi(), works(try_seccomp));
     return 0;
 }
 
