@@ -1,22 +1,19 @@
 """Further cases for a file that has one shape: other sizes of what ``get_inputs`` draws.
 
-They show whether a kernel is ``general``. A size is a module-level integer on which ``get_inputs`` depends and
-that changes nothing but extents; a number that a kernel can't read off its shapes (a stride, a count of
-groups) is left alone.
+They show whether a kernel is ``general``. A size is a module-level integer on which ``get_inputs`` depends
+and that changes nothing but extents; a number that a kernel can't read off its shapes (a stride, a count
+of groups) is left alone.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
-
-from torch.utils import _pytree
 
 from fitness.card import Case
 from fitness.judge.loaded import LoadedCase
-from fitness.judge.program import Program, Signature, imagined_signature
+from fitness.judge.program import Program, imagined_signature
+from fitness.judge.signature import Signature
 from fitness.judge.soundness import runs_well
 from fitness.judge.source import Source
 from fitness.target import ProblemError
@@ -27,18 +24,21 @@ MOST_ATTEMPTS = 32
 MOST_BYTES = 64 << 20
 BASE_BYTES = 4 << 20  # the given shape is shrunk to this before one size is varied: checking stays cheap
 PRIMES = (251, 127, 61, 31, 13, 7, 5, 3, 2)
-# In turn, for the checks; the file's own first. A case keeps its own where the reference does not bear another.
+# In turn, the file's own first. A case keeps its own where the reference does not bear another.
 DISTRIBUTIONS = (None, "normal", "rowscale", "large", "uniform", "tiny", "spiky", "normal")
 
 
-def derived_cases(source: Source, given: Program, signature: Signature, template: LoadedCase | None) -> list[LoadedCase]:
+def derived_cases(
+    source: Source, given: Program, signature: Signature, template: LoadedCase | None
+) -> list[LoadedCase]:
     """At most eight cases, smaller, odd, prime and one.
 
     Args:
         source: the problem file.
         given: the file as it is.
         signature: of the given case.
-        template: the given case, or None where it does not fit the machine; then the first derived case is timed.
+        template: the given case, or None where it does not fit the machine; then the first derived one is
+            timed.
     """
     deadline = time.monotonic() + MOST_SECONDS
     sizes = source.sizes_used_by("get_inputs")
@@ -103,7 +103,9 @@ def _shrunk(source: Source, sizes: list[str], signature: Signature, limit: int) 
             break
         name = max(candidates, key=lambda each: values[each])
         trial = {**values, name: values[name] // 2}
-        smaller = _signature(source, {n: v for n, v in trial.items() if v != source.constants[n].value})
+        smaller = imagined_signature(
+            source, {n: v for n, v in trial.items() if v != source.constants[n].value}
+        )
         if smaller is None or not smaller.fits(signature) or smaller.nbytes >= nbytes:
             stuck.add(name)
             continue
@@ -111,12 +113,12 @@ def _shrunk(source: Source, sizes: list[str], signature: Signature, limit: int) 
     return {name: value for name, value in values.items() if value != source.constants[name].value}
 
 
-def _signature(source: Source, overrides: Mapping[str, int]) -> Signature | None:
-    return imagined_signature(source, overrides)
-
-
 def _loaded(
-    source: Source, overrides: dict[str, int], given: Program, signature: Signature, template: LoadedCase | None
+    source: Source,
+    overrides: dict[str, int],
+    given: Program,
+    signature: Signature,
+    template: LoadedCase | None,
 ) -> LoadedCase | None:
     """The case, or None where it does not run or a kernel could not tell what changed."""
     try:
@@ -135,27 +137,24 @@ def _loaded(
         name, overrides, None, False, True, False, found.inputs, found.parameters, found.outputs, found.nbytes
     )
     loaded = (
-        LoadedCase(program, case, template.precision, steady=template.steady) if template else LoadedCase(program, case)
+        LoadedCase(program, case, template.precision, steady=template.steady)
+        if template
+        else LoadedCase(program, case)
     )
     return loaded if runs_well(loaded) else None
 
 
 def _numbers_are_visible(given: Program, program: Program, signature: Signature) -> bool:
     """Whether every number that differs from the given case's is an extent of some argument."""
-    extents = {extent for spec in (*signature.inputs, *signature.parameters, *signature.outputs) for extent in spec.shape}
-    before, after = _numbers(given), _numbers(program)
+    extents = {extent for spec in signature.arguments for extent in spec.shape}
+    before, after = given.numbers(), program.numbers()
     if len(before) != len(after):
         return False
     return all(new == old or new in extents for old, new in zip(before, after, strict=True))
 
 
-def _numbers(program: Program) -> list[Any]:
-    given = [*_pytree.tree_leaves(program.module.get_init_inputs()), *program.scalars]
-    return [leaf for leaf in given if isinstance(leaf, int | float | str | bool)]
-
-
 def _with_distribution(loaded: LoadedCase, distribution: str | None) -> LoadedCase:
     if distribution is None:
         return loaded
-    other = loaded.but(distribution=distribution, name=f"{loaded.case.name}-{distribution}")
+    other = loaded.but(distribution=distribution)
     return other if runs_well(other) else loaded

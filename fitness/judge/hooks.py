@@ -49,9 +49,13 @@ def declared_cases(program: Program, source: Source, seed: int) -> list[Plan]:
     names = [plan.name for plan in plans]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ProblemError(f"{source.where}: get_cases(seed) names two cases {twice!r}; give each a name of its own")
+        raise ProblemError(
+            f"{source.where}: get_cases(seed) names two cases {twice!r}; give each a name of its own"
+        )
     if plans[0].held_out:
-        raise ProblemError(f"{source.where}: the first case is held out; put a visible one first, it is the given one")
+        raise ProblemError(
+            f"{source.where}: the first case is held out; put a visible one first, it is the given one"
+        )
     if not any(plan.timed for plan in plans):
         plans[0] = replace(plans[0], timed=True)
     return plans
@@ -60,23 +64,26 @@ def declared_cases(program: Program, source: Source, seed: int) -> list[Plan]:
 def _plan(entry: Any, index: int, source: Source, todo: str) -> Plan:
     place = f"{source.where}: case {index} of get_cases(seed)"
     if not isinstance(entry, Mapping):
-        raise ProblemError(f"{place} is a {type(entry).__name__}; {todo}")
+        raise ProblemError(f"{place} is of type {type(entry).__name__}; {todo}")
     for key in entry:
         if key not in KEYS:
             raise ProblemError(f"{place} has an unknown key {key!r}; {_nearest(key, KEYS)}")
     constants = entry.get("constants", {})
     if not isinstance(constants, Mapping):
-        raise ProblemError(f"{place}: constants is a {type(constants).__name__}; give a dictionary of integers")
+        raise ProblemError(
+            f"{place}: constants is of type {type(constants).__name__}; give a dictionary of integers"
+        )
     for name, value in constants.items():
         if name not in source.constants:
-            raise ProblemError(
-                f"{place} overrides {name!r}, which is no module-level integer; {_nearest(name, source.constants)}"
-            )
+            hint = _nearest(name, source.constants)
+            raise ProblemError(f"{place} overrides {name!r}, which is no module-level integer; {hint}")
         if type(value) is not int:
             raise ProblemError(f"{place}: {name} is {value!r}; give an integer")
     distribution = entry.get("distribution")
     if distribution is not None and distribution not in DISTRIBUTIONS:
-        raise ProblemError(f"{place}: unknown distribution {distribution!r}; {_nearest(distribution, DISTRIBUTIONS)}")
+        raise ProblemError(
+            f"{place}: unknown distribution {distribution!r}; {_nearest(distribution, DISTRIBUTIONS)}"
+        )
     default = ",".join(f"{name}={value}" for name, value in constants.items()) or "given"
     return Plan(
         name=str(entry.get("name", default)),
@@ -95,7 +102,9 @@ def declared_policy(program: Program) -> str | None:
     """
     policy = getattr(program.module, "POLICY", None)
     if policy is not None and policy not in POLICIES:
-        raise ProblemError(f"{program.where}: POLICY is {policy!r}; set it to 'warm' or 'cold', or leave it out")
+        raise ProblemError(
+            f"{program.where}: POLICY is {policy!r}; set it to 'warm' or 'cold', or leave it out"
+        )
     return policy
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fitness.card import Case
+from fitness.judge.arguments import flat_tensors
 from fitness.judge.inputs import perturbed, redrawn
 from fitness.judge.program import Program
 from fitness.judge.refill import Refill
@@ -19,9 +20,9 @@ from fitness.judge.structure import Kind, kind_of
 from fitness.judge.usercode import seed_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw:
-    """One set of data for the entry's read-only arguments."""
+    """One set of data for the entry's read-only arguments. Equality is identity, so results can be cached."""
 
     inputs: list[Tensor]
     parameters: list[Tensor]
@@ -38,7 +39,12 @@ class LoadedCase:
     """
 
     def __init__(
-        self, program: Program, case: Case, precision: torch.dtype | None = torch.float64, *, steady: bool = False
+        self,
+        program: Program,
+        case: Case,
+        precision: torch.dtype | None = torch.float64,
+        *,
+        steady: bool = False,
     ) -> None:
         self.case = case
         self.precision = precision
@@ -109,7 +115,7 @@ class LoadedCase:
     # -- what is right -------------------------------------------------------------------------------
 
     def reference(self, inputs: Sequence[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
-        """Outputs computed in float64; where the card notes that this fails, in a narrower type, then widened."""
+        """Outputs computed in float64; where the card notes that this fails, in a narrower type, widened."""
         if self._memory is not None and self._memory[0] is inputs and self._memory[1] is parameters:
             return self._memory[2]
         if self.precision is None:
@@ -117,7 +123,7 @@ class LoadedCase:
         else:
             found = self._program.run_in(self.precision, inputs, parameters)
         outputs = [t.double() if t.is_floating_point() else t for t in found]
-        if self._remembers:
+        if self._remembers and self._memory is None:
             self._memory = (inputs, parameters, outputs)
         return outputs
 
@@ -150,4 +156,4 @@ class LoadedCase:
 
     def flatten(self, found: object) -> list[Tensor]:
         """The outputs as a list, from what ``bind`` or ``functional`` returned."""
-        return self._program.flatten(found)
+        return flat_tensors(found, (), self._program.where)

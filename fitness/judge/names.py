@@ -6,20 +6,19 @@ import itertools
 import re
 from collections.abc import Iterable
 
-KEYWORDS = frozenset(
+_RESERVED = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
+    char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
+    co_return co_yield decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+    return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
+    wchar_t while xor xor_eq int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t
+    size_t ptrdiff_t std main kernel_function shapes NULL NAN INFINITY HUGE_VAL EOF I unix linux
+    i386 assert errno stdin stdout stderr
     """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
-    compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype
-    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch
-    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-    int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t ptrdiff_t std main
-    kernel_function shapes
-    NULL NAN INFINITY HUGE_VAL EOF I unix linux i386 assert errno stdin stdout stderr
-    """.split()
-)
+RESERVED = frozenset(_RESERVED.split())
 
 
 def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -48,4 +47,4 @@ def output_names(count: int) -> list[str]:
 
 
 def _reserved(name: str) -> bool:
-    return name in KEYWORDS or re.fullmatch(r"out\d*", name) is not None
+    return name in RESERVED or re.fullmatch(r"out\d*", name) is not None

@@ -36,9 +36,9 @@ def computing_in(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-class _Widening(TorchDispatchMode):
+class _Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._dtype = dtype
         self._narrow = NARROW[dtype]
 

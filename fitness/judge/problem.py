@@ -22,8 +22,9 @@ from fitness.judge.bounds import describe
 from fitness.judge.derive import derived_cases
 from fitness.judge.hooks import Plan, check_tolerance, declared_cases, declared_policy, with_work
 from fitness.judge.loaded import Draw, LoadedCase
-from fitness.judge.program import Program, Signature, imagined_signature
+from fitness.judge.program import Program, imagined_signature
 from fitness.judge.refill import Refill
+from fitness.judge.signature import Signature
 from fitness.judge.soundness import examine
 from fitness.judge.source import Source, read
 from fitness.judge.structure import Kind
@@ -33,6 +34,7 @@ __all__ = ["Draw", "LoadedCase", "Problem", "Refill", "load"]
 
 SETS_IN_MEMORY = 8  # what judging takes, in argument sets: buffers, two pools, the float64 twins
 GIVEN = "given"
+FLOATS = ("float32", "float64", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ def load(spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = N
                 f"{source.where}: case {plan.name} has other arguments than the first one; "
                 "let cases differ in extents alone"
             )
+        empty = next((spec.name for spec in case.arguments if 0 in spec.shape), None)
+        if empty is not None:
+            raise ProblemError(
+                f"{source.where}: case {plan.name}: {empty} is empty; give it at least one element"
+            )
         cases.append(case)
         if found.nbytes * SETS_IN_MEMORY <= room:
             loaded.append(LoadedCase(program, case))
@@ -108,9 +115,13 @@ def load(spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = N
             notes += remarks
         loaded += derived
         if not derived:
-            notes.append("general: not checked (get_inputs() depends on no module-level size that can be changed)")
+            notes.append(
+                "general: not checked (get_inputs() depends on no module-level size that can be changed)"
+            )
     if not loaded:
-        raise ProblemError(f"{source.where}: no case fits this machine; {'; '.join(notes)}; make its sizes smaller")
+        raise ProblemError(
+            f"{source.where}: no case fits this machine; {'; '.join(notes)}; make its sizes smaller"
+        )
     skipped = [case for case in cases if case.name not in {each.case.name for each in loaded}]
     card = ProblemCard(
         name=source.path.stem,
@@ -154,12 +165,12 @@ def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase
     first = loaded[0]
     notes = []
     if not declared and all(kind is Kind.CONSTANT for kind in first.kinds):
-        if not any(spec.dtype in ("float32", "float64", "bfloat16", "float16") for spec in first.case.inputs):
-            raise ProblemError(
-                f"{first.program.where}: get_inputs() always returns the same data; draw it with torch.rand or alike"
-            )
-        first = LoadedCase(first.program, replace(first.case, distribution="normal"))
-        notes.append("get_inputs() always returns the same data: normal values are used instead")
+        if any(spec.dtype in FLOATS for spec in first.case.inputs):
+            first = LoadedCase(first.program, replace(first.case, distribution="normal"))
+            notes.append("get_inputs() always returns the same data: normal values are used instead")
+        elif not any(spec.dtype in FLOATS for spec in first.case.parameters):
+            todo = "draw it with torch.rand or alike"
+            raise ProblemError(f"{first.program.where}: get_inputs() always returns the same data; {todo}")
     first, remarks = examine(first)
     return _alike([first, *loaded[1:]]), notes + remarks
 
@@ -179,7 +190,9 @@ def _path(spec: str) -> Path:
         return path
     near = difflib.get_close_matches(spec, names, n=1, cutoff=0.0)
     hint = f"the nearest is {near[0]!r}; " if near else ""
-    raise ProblemError(f"{spec}: no built-in problem of this name; {hint}give a path that ends in .py for a file")
+    raise ProblemError(
+        f"{spec}: no built-in problem of this name; {hint}give a path that ends in .py for a file"
+    )
 
 
 def _suite() -> Path:

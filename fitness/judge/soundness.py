@@ -1,4 +1,4 @@
-"""Proof, by running it, that a reference can serve as one: it computes a function of its inputs and nothing else."""
+"""Proof, by running it, that a reference computes a function of its inputs and of nothing else."""
 
 from __future__ import annotations
 
@@ -37,17 +37,19 @@ def examine(loaded: LoadedCase) -> tuple[LoadedCase, list[str]]:
     _steady_shapes("Model.forward", program, outputs, again)
     if not all(_same(a, b) for a, b in zip(outputs, again, strict=True)):
         raise ProblemError(
-            f"{program.where}: Model.forward gives different results on the same input; take chance out of it "
-            "(dropout must follow self.training)"
+            f"{program.where}: Model.forward gives different results on the same input; "
+            "take chance out of it (dropout must follow self.training)"
         )
     _steady_shapes("Model.forward", program, outputs, loaded.framework(other.inputs, other.parameters))
     notes = _hidden_tensors(program)
-    if program.scalars:
-        notes.append("numbers among the inputs are constants: " + ", ".join(map(str, program.scalars)))
-    if all(bool(t.isnan().all()) for t in outputs if t.is_floating_point() and t.numel()) and any(
-        t.is_floating_point() for t in outputs
-    ):
-        raise ProblemError(f"{program.where}: Model.forward gives only NaN on its own inputs; mend it or get_inputs()")
+    scalars = program.arguments.scalars
+    if scalars:
+        notes.append("numbers among the inputs are constants: " + ", ".join(map(str, scalars)))
+    floats = [t for t in outputs if t.is_floating_point()]
+    if floats and all(bool(t.isnan().all()) for t in floats):
+        raise ProblemError(
+            f"{program.where}: Model.forward gives only NaN on its own inputs; mend it or get_inputs()"
+        )
     precision, remark = _precision(program, draw, outputs)
     if remark:
         notes.append(remark)
@@ -75,7 +77,8 @@ def _steady_shapes(what: str, program: Program, first: Sequence[Tensor], second:
     kinds = [[(tuple(t.shape), t.dtype) for t in tensors] for tensors in (first, second)]
     if kinds[0] != kinds[1]:
         raise ProblemError(
-            f"{program.where}: {what} returns other shapes from call to call; make them depend on constants alone"
+            f"{program.where}: {what} returns other shapes from call to call; "
+            "make them depend on constants alone"
         )
 
 
@@ -99,8 +102,8 @@ def _hidden_tensors(program: Program) -> list[str]:
                 continue
             if not torch.equal(value, twin):
                 raise ProblemError(
-                    f"{program.where}: self.{full} is random but not in the state dict; make it a parameter or "
-                    "a buffer, so that a kernel gets it as an argument"
+                    f"{program.where}: self.{full} is random but not in the state dict; "
+                    "make it a parameter or a buffer, so that a kernel gets it as an argument"
                 )
             found.append(f"self.{full} is no argument: a kernel has to contain it")
     return found
@@ -129,7 +132,7 @@ def _agree(wide: Tensor, narrow: Tensor) -> bool:
     a, b = wide.double(), narrow.double()
     finite = a.isfinite() & b.isfinite()
     distance = float((a - b)[finite].norm())
-    return distance <= AGREEMENT * float(a[finite].norm()) + 1e-3 * a.numel() ** 0.5
+    return bool(distance <= AGREEMENT * float(a[finite].norm()) + 1e-3 * a.numel() ** 0.5)
 
 
 def _finite(outputs: Sequence[Tensor]) -> bool:
@@ -147,5 +150,7 @@ def runs_well(loaded: LoadedCase, key: str = KEY) -> bool:
     return (
         _finite(outputs)
         and _finite(wide)
-        and all(_agree(a.double() if a.is_floating_point() else a, b) for a, b in zip(wide, outputs, strict=True))
+        and all(
+            _agree(a.double() if a.is_floating_point() else a, b) for a, b in zip(wide, outputs, strict=True)
+        )
     )

@@ -1,7 +1,7 @@
 """A problem file as text: its integer constants, and running it with some of them overridden.
 
-One mechanism makes all cases of a problem: the values of module-level ``NAME = <int>`` assignments are
-replaced in the text and the module is executed anew.
+One mechanism makes all cases of a problem: after a module-level ``NAME = <int>`` another value is assigned,
+in the text, and the module is executed anew. What is computed from ``NAME`` further down follows.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Constant:
     Attributes:
         value: as the file has it.
         literal: whether its expression names no other constant.
-        spans: where its expressions stand in the encoded text, as (start, end).
+        ends: where the statements that assign it end, in bytes of the encoded text.
     """
 
     value: int
     literal: bool
-    spans: tuple[tuple[int, int], ...]
+    ends: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Source:
 
     def _overridden(self, overrides: Mapping[str, int]) -> str:
         encoded = self.text.encode()
-        edits = [(span, value) for name, value in overrides.items() for span in self.constants[name].spans]
-        for (start, end), value in sorted(edits, reverse=True):
-            encoded = encoded[:start] + str(value).encode() + encoded[end:]
+        edits = [(end, name) for name in overrides for end in self.constants[name].ends]
+        for end, name in sorted(edits, reverse=True):
+            encoded = encoded[:end] + f"; {name} = {overrides[name]}".encode() + encoded[end:]
         return encoded.decode()
 
     def sizes_used_by(self, function: str) -> list[str]:
@@ -134,7 +134,9 @@ def read(path: Path) -> Source:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ProblemError(f"{path}: no such file; give the path of a problem file or a built-in name") from None
+        raise ProblemError(
+            f"{path}: no such file; give the path of a problem file or a built-in name"
+        ) from None
     except UnicodeDecodeError:
         raise ProblemError(f"{path}: is not text; give a Python file with Model and get_inputs") from None
     except OSError as why:
@@ -151,23 +153,23 @@ def read(path: Path) -> Source:
 def _constants(tree: ast.Module, text: str) -> dict[str, Constant]:
     starts = [0, *itertools.accumulate(len(line.encode()) + 1 for line in text.split("\n"))]
     found: dict[str, Constant] = {}
-    for name, expression in _assignments(tree):
+    for name, expression, statement in _assignments(tree):
         value = _folded(expression, {known: constant.value for known, constant in found.items()})
         if value is None:
             found.pop(name, None)  # it is no longer an integer
             continue
-        start = starts[expression.lineno - 1] + expression.col_offset
-        end = starts[(expression.end_lineno or 1) - 1] + (expression.end_col_offset or 0)
+        end = starts[(statement.end_lineno or 1) - 1] + (statement.end_col_offset or 0)
         literal = not any(isinstance(node, ast.Name) for node in ast.walk(expression))
-        earlier = found[name].spans if name in found else ()
-        found[name] = Constant(value, literal, (*earlier, (start, end)))
+        earlier = found[name].ends if name in found else ()
+        found[name] = Constant(value, literal, (*earlier, end))
     return found
 
 
-def _assignments(tree: ast.Module) -> list[tuple[str, ast.expr]]:
-    """Every module-level ``NAME = expression``, tuples taken apart."""
-    pairs: list[tuple[str, ast.expr]] = []
+def _assignments(tree: ast.Module) -> list[tuple[str, ast.expr, ast.stmt]]:
+    """Every module-level ``NAME = expression`` and its statement, tuples taken apart."""
+    found: list[tuple[str, ast.expr, ast.stmt]] = []
     for statement in tree.body:
+        targets: list[ast.expr]
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
             targets, value = [statement.target], statement.value
         elif isinstance(statement, ast.Assign):
@@ -176,12 +178,11 @@ def _assignments(tree: ast.Module) -> list[tuple[str, ast.expr]]:
             continue
         for target in targets:
             if isinstance(target, ast.Name):
-                pairs.append((target.id, value))
+                found.append((target.id, value, statement))
             elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                pairs += [
-                    (t.id, v) for t, v in zip(target.elts, value.elts, strict=False) if isinstance(t, ast.Name)
-                ]
-    return pairs
+                pairs = zip(target.elts, value.elts, strict=False)
+                found += [(name.id, part, statement) for name, part in pairs if isinstance(name, ast.Name)]
+    return found
 
 
 def _folded(node: ast.expr, known: Mapping[str, int]) -> int | None:
@@ -216,6 +217,6 @@ def _definitions(tree: ast.Module) -> dict[str, list[ast.AST]]:
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             found.setdefault(statement.name, []).append(statement)
-    for name, expression in _assignments(tree):
+    for name, expression, _ in _assignments(tree):
         found.setdefault(name, []).append(expression)
     return found

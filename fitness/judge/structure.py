@@ -62,8 +62,12 @@ def _rows_ordered(rows: Tensor, eps: float) -> bool:
     spread = rows.amax(1) - rows.amin(1)
     if bool((spread == length - 1).all()) and all(row.unique().numel() == length for row in rows):
         return True  # permutations
-    within = max(8 * eps / length**0.5, 1e-6)  # rounding explains it; for independent elements it is 0.6 / sqrt n
-    return _same(rows.sum(1), within) or _same(rows.norm(dim=1), within)  # probabilities, one-hot, unit vectors
+    within = max(
+        8 * eps / length**0.5, 1e-6
+    )  # rounding explains it; for independent elements it is 0.6 / sqrt n
+    return _same(rows.sum(1), within) or _same(
+        rows.norm(dim=1), within
+    )  # probabilities, one-hot, unit vectors
 
 
 def _same(row_values: Tensor, within: float) -> bool:

@@ -7,7 +7,7 @@ import random
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
 import numpy as np
@@ -37,13 +37,17 @@ def user_code(where: str, what: str, todo: str) -> Iterator[None]:
         message = " ".join(str(why).split())[:MESSAGE_CHARACTERS]
         if "cuda" in message.lower():
             todo = "leave tensors on the CPU, the judge puts them where they belong"
-        raise ProblemError(f"{_place(why, where)}: {what} raised {type(why).__name__}: {message}; {todo}") from why
+        raise ProblemError(
+            f"{_place(why, where)}: {what} raised {type(why).__name__}: {message}; {todo}"
+        ) from why
 
 
 def _place(why: BaseException, where: str) -> str:
     """``file:line`` of the last frame inside the user's file."""
     lines = [
-        line for frame, line in traceback.walk_tb(why.__traceback__) if frame.f_code.co_filename.startswith(where)
+        line
+        for frame, line in traceback.walk_tb(why.__traceback__)
+        if frame.f_code.co_filename.startswith(where)
     ]
     return f"{where}:{lines[-1]}" if lines else where
 
@@ -72,9 +76,9 @@ def seeded(seed: int) -> Iterator[None]:
 @contextmanager
 def reseeding_ignored() -> Iterator[None]:
     """Let ``torch.manual_seed`` do nothing: a ``get_inputs`` that fixes its seed would repeat its data."""
-    original: Callable[..., object] = torch.manual_seed
-    torch.manual_seed = lambda _seed: torch.default_generator
+    original = torch.manual_seed
+    torch.manual_seed = lambda seed: torch.default_generator  # noqa: ARG005
     try:
         yield
     finally:
-        torch.manual_seed = original  # type: ignore[assignment]
+        torch.manual_seed = original
