@@ -67,16 +67,17 @@ def search(
     from evo.progress import watcher
     from evo.settings import settings as chosen
 
-    path = session.start(
-        str(problem),
-        chosen(effort, None, minutes=minutes, evaluations=evaluations, **settings),
-        watcher(progress),
-        target=target,
-        seeds=[Path(file) for file in seeds],
-        run_dir=None if run_dir is None else Path(run_dir),
-        sandboxed=sandboxed,
-        toolbox=toolbox,
-    )
+    with watcher(progress) as watching:
+        path = session.start(
+            str(problem),
+            chosen(effort, None, minutes=minutes, evaluations=evaluations, **settings),
+            watching,
+            target=target,
+            seeds=[Path(file) for file in seeds],
+            run_dir=None if run_dir is None else Path(run_dir),
+            sandboxed=sandboxed,
+            toolbox=toolbox,
+        )
     return populations.open(path)
 
 

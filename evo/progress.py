@@ -65,6 +65,7 @@ class Lines:
         self._said = time.monotonic()
 
     def __enter__(self) -> Lines:
+        self._say("loading the problem, then measuring its baselines")
         return self
 
     def __exit__(self, *_: object) -> None:

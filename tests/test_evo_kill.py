@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ import pytest
 import populations
 from populations.events import Judged, Proposed, Stillborn
 
+INSTANT = "fitness.testing:InstantTarget"
 KILLS = 45
 EVALUATIONS = 250
 Launch = Callable[[list[str], float | None], int]
@@ -45,9 +47,13 @@ def launch() -> Iterator[Launch]:
         requests.close()
 
 
-def begin(path: Path) -> list[str]:
-    target = ["--target", "fitness.testing:InstantTarget"]
-    return ["run", "softmax", *target, "--evaluations", str(EVALUATIONS), "--run-dir", str(path), "--json"]
+def begin(path: Path, target: str = INSTANT, budget: int = EVALUATIONS) -> list[str]:
+    where = ["--target", target, "--run-dir", str(path)]
+    return ["run", "softmax", *where, "--evaluations", str(budget), "--json"]
+
+
+def resume(path: Path) -> list[str]:
+    return ["resume", str(path), "--json"]
 
 
 def endings(path: Path) -> list[tuple[int, int | None, str]]:
@@ -72,7 +78,7 @@ def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> in
     """Run, kill and resume, at most so many times, then to the end; how often it was killed."""
     done = seen = 0
     while done < kills:
-        arguments = ["resume", str(path), "--json"] if (path / "run.db").exists() else begin(path)
+        arguments = resume(path) if (path / "run.db").exists() else begin(path)
         status = launch(arguments, rng.uniform(0.0, 0.4))
         assert evaluations(path) >= seen, "a verdict was lost"
         seen = evaluations(path)
@@ -80,7 +86,7 @@ def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> in
             return done
         assert status == -signal.SIGKILL
         done += 1
-    assert launch(["resume", str(path), "--json"] if (path / "run.db").exists() else begin(path), None) == 0
+    assert launch(resume(path) if (path / "run.db").exists() else begin(path), None) == 0
     return done
 
 
@@ -101,3 +107,21 @@ def test_killing_runs_at_45_random_moments_loses_and_doubles_nothing(tmp_path: P
         assert ids == list(range(1, EVALUATIONS + 1))
         assert sorted(judged) == ids
         assert endings(path) == endings(undisturbed), "a resumed run asks what it would have asked"
+
+
+@pytest.mark.judge
+@pytest.mark.timeout(900)
+def test_killing_a_run_on_the_real_judge_five_times_loses_and_doubles_nothing(
+    tmp_path: Path, launch: Launch
+) -> None:
+    path, rng, seen = tmp_path / "killed", Random(5), 0
+    for _ in range(5):
+        started = (path / "run.db").exists()
+        launch(resume(path) if started else begin(path, "cpu", budget=12), rng.uniform(2.0, 40.0))
+        time.sleep(1.0)  # the judge dies with the coordinator, but not in no time
+        assert evaluations(path) >= seen, "a verdict was lost"
+        seen = evaluations(path)
+    started = (path / "run.db").exists()
+    assert launch(resume(path) if started else begin(path, "cpu", budget=12), None) == 0
+    assert populations.check(path) == []
+    assert evaluations(path) == 12
