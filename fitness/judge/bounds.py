@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fitness.card import TensorSpec
-from fitness.judge.forward_models import TABLE, Operands
+from fitness.judge.forward_models import TABLE, Allowance, Operands
 from fitness.judge.sampled import Reference, sampled_bounds
 from fitness.target import ProblemError
 
@@ -41,6 +41,7 @@ class Bound:
         u_out: unit roundoff of the output's dtype; 0 for whole numbers.
         statistical: whether the aggregate checks (relative L2, mean signed error) apply: they need a
             forward model, which a tolerance given by the user is not.
+        typical: for sums, how large a result of random signs is; the relative L2 error is measured against it.
         values: for an output of positions (argmax): what is looked up there, reduced dimension last.
     """
 
@@ -49,6 +50,7 @@ class Bound:
     u_acc: float
     u_out: float
     statistical: bool = True
+    typical: Tensor | None = None
     values: Tensor | None = None
 
 
@@ -79,11 +81,11 @@ def bounds(
                 "TOLERANCE is not declared and there is no reference to sample an error model from"
             )
         allowed = sampled_bounds(reference, inputs, parameters, outputs)
-        return [_bound(a, 0, y, spec) for a, y, spec in zip(allowed, outputs, specs, strict=True)]
+        return [_bound(Allowance(a), y, spec) for a, y, spec in zip(allowed, outputs, specs, strict=True)]
     if callable(tolerance):
         declared = list(tolerance(inputs, parameters, outputs, _accumulation(specs)))
         _expect(len(declared), specs)
-        return [_bound(a, 0, y, spec) for a, y, spec in zip(declared, outputs, specs, strict=True)]
+        return [_bound(Allowance(a), y, spec) for a, y, spec in zip(declared, outputs, specs, strict=True)]
     lines = [tolerance] * len(specs) if isinstance(tolerance, Mapping) else list(tolerance)
     _expect(len(lines), specs)
     return [
@@ -123,24 +125,25 @@ def _line(
         values = inputs[line.get("input", 0)].movedim(line.get("dim", -1), -1)
         return Bound(torch.zeros_like(y), 0, U_FLOAT32, 0.0, statistical=False, values=values)
     u = _accumulation([spec])
-    allowed, n = TABLE[name](Operands(line, inputs, parameters, y, u))
+    allowance = TABLE[name](Operands(line, inputs, parameters, y, u))
     if name in EXACT:
         allowed = torch.where(_representable(y, spec), 0.0, _unit(spec) * y.abs())
         return Bound(allowed, 0, u, _unit(spec), statistical=False)
-    return _bound(allowed, n, y, spec)
+    return _bound(allowance, y, spec)
 
 
 EXACT = ("copy", "relu", "max", "min", "gather", "add", "sub", "mul")
 
 
-def _bound(allowed: Tensor, n: int, y: Tensor, spec: TensorSpec) -> Bound:
-    """``allowed`` by the forward model, and one rounding of the output."""
+def _bound(allowance: Allowance, y: Tensor, spec: TensorSpec) -> Bound:
+    """What is allowed by the forward model, and one rounding of the output."""
     if not y.is_floating_point():
-        return Bound(allowed, n, U_FLOAT32, 0.0, statistical=False)
+        return Bound(allowance.error, 0, U_FLOAT32, 0.0, statistical=False)
     u_out = _unit(spec)
     output = torch.finfo(getattr(torch, spec.dtype))
     smallest = output.tiny * output.eps  # the smallest subnormal
-    return Bound(allowed + u_out * y.abs() + (SUBNORMALS + n) * smallest, n, _accumulation([spec]), u_out)
+    allowed = allowance.error + u_out * y.abs() + (SUBNORMALS + allowance.n) * smallest
+    return Bound(allowed, allowance.n, _accumulation([spec]), u_out, typical=allowance.typical)
 
 
 def _unit(spec: TensorSpec) -> float:

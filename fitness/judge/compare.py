@@ -19,6 +19,7 @@ from populations.verdict import Evidence
 
 ROWS = 30  # a mean over fewer rows says nothing
 SIGMAS = 5.0
+L2 = 2.0  # the factor c of the relative L2 error
 SMALLEST = {torch.float64: 2.0**-1074, torch.float32: 2.0**-149}
 BIAS = 0.25  # of the mean bound: honest kernels share factors (a rounded reciprocal), so some bias is allowed
 
@@ -116,7 +117,10 @@ def _with_statistics(found: Comparison, got: Tensor, want: Tensor, bound: Bound)
     error = got - want
     allowed = bound.elementwise.expand_as(want)
     size, norm = _norm(want), _norm(error)
-    limit = max((bound.u_acc * (4 + math.sqrt(bound.n)) + bound.u_out) * size, _norm(allowed) / 2)
+    limit = _norm(allowed) / 2  # honest code stays below a third of it everywhere
+    if bound.typical is not None:
+        usual = max(size, _norm(bound.typical.nan_to_num(0.0, 0.0, 0.0).expand_as(want)))
+        limit = min(limit, L2 * (bound.u_acc * (4 + math.sqrt(bound.n)) + bound.u_out) * usual)
     if not norm <= limit:
         ratio = norm / limit
         worst = max(ratio, found.max_error)

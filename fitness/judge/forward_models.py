@@ -1,7 +1,6 @@
 """The table: what honest rounding can do to each operation, per element, before the output is rounded.
 
-``u`` is the unit roundoff of the accumulation, ``y`` the exact result, ``x`` the operand. A line returns the
-allowed absolute error and the length of the reduction behind one element.
+``u`` is the unit roundoff of the accumulation, ``y`` the exact result, ``x`` the operand.
 """
 
 from __future__ import annotations
@@ -54,104 +53,123 @@ class Operands:
         return operands[index] if index < len(operands) else None
 
 
-Line = Callable[[Operands], tuple[Tensor, int]]
+@dataclass(frozen=True)
+class Allowance:
+    """What a line of the table allows.
+
+    Attributes:
+        error: absolute error of each element.
+        n: length of the reduction behind one element.
+        typical: for sums, how large the result is where signs are random: the root of the sum of squares.
+    """
+
+    error: Tensor
+    n: int = 0
+    typical: Tensor | None = None
 
 
-def exact(at: Operands) -> tuple[Tensor, int]:
+Line = Callable[[Operands], Allowance]
+
+
+def exact(at: Operands) -> Allowance:
     """Nothing rounds but the output, and that only where its dtype cannot hold the value."""
-    return torch.zeros_like(at.y), 0
+    return Allowance(torch.zeros_like(at.y))
 
 
-def exponential(at: Operands) -> tuple[Tensor, int]:
+def exponential(at: Operands) -> Allowance:
     """exp, tanh, sigmoid: an argument is wrong by u·|x|, which the exponential makes relative."""
-    return at.u * at.y.abs() * (8 + 4 * at.x.abs()) + SMALLEST_NORMAL, 0
+    return Allowance(at.u * at.y.abs() * (8 + 4 * at.x.abs()) + SMALLEST_NORMAL)
 
 
-def gelu(at: Operands) -> tuple[Tensor, int]:
+def gelu(at: Operands) -> Allowance:
     """As the exponential, and 1 + tanh cancels for negative x."""
     size = at.x.abs()
-    return at.u * (at.y.abs() * (8 + 4 * size) + 16 * size), 0
+    return Allowance(at.u * (at.y.abs() * (8 + 4 * size) + 16 * size))
 
 
-def silu(at: Operands) -> tuple[Tensor, int]:
+def silu(at: Operands) -> Allowance:
     """A sigmoid and one product."""
     size = at.x.abs()
-    return at.u * at.y.abs() * (10 + 4 * size) + SMALLEST_NORMAL * size, 0
+    return Allowance(at.u * at.y.abs() * (10 + 4 * size) + SMALLEST_NORMAL * size)
 
 
-def total(at: Operands) -> tuple[Tensor, int]:
+def total(at: Operands) -> Allowance:
     """Sum over ``dim``."""
     keep = at.y.dim() == at.x.dim()
-    return _accumulated(at, at.x.abs().sum(at.dim, keepdim=keep), at.length)
+    squares = at.x.square().sum(at.dim, keepdim=keep)
+    return _accumulated(at, at.x.abs().sum(at.dim, keepdim=keep), squares, at.length)
 
 
-def mean(at: Operands) -> tuple[Tensor, int]:
+def mean(at: Operands) -> Allowance:
     """Mean over ``dim``: the sum's error, shared out."""
     keep = at.y.dim() == at.x.dim()
-    return _accumulated(at, at.x.abs().mean(at.dim, keepdim=keep), at.length)
+    squares = at.x.square().mean(at.dim, keepdim=keep) / at.length
+    return _accumulated(at, at.x.abs().mean(at.dim, keepdim=keep), squares, at.length)
 
 
-def matmul(at: Operands) -> tuple[Tensor, int]:
+def matmul(at: Operands) -> Allowance:
     """``operand 0 @ operand 1``, batched or not."""
     a, b = at.operand(0), at.operand(1)
     assert a is not None and b is not None
-    return _accumulated(at, a.abs() @ b.abs(), a.shape[-1])
+    return _accumulated(at, a.abs() @ b.abs(), a.square() @ b.square(), a.shape[-1])
 
 
-def linear(at: Operands) -> tuple[Tensor, int]:
+def linear(at: Operands) -> Allowance:
     """``x @ weight.T + bias``; weight and bias follow the input, the bias may be missing."""
     weight, bias = at.operand(1), at.operand(2)
     assert weight is not None
     size = functional.linear(at.x.abs(), weight.abs(), None if bias is None else bias.abs())
-    return _accumulated(at, size, weight.shape[-1])
+    squares = functional.linear(at.x.square(), weight.square(), None if bias is None else bias.square())
+    return _accumulated(at, size, squares, weight.shape[-1])
 
 
-def convolution(at: Operands) -> tuple[Tensor, int]:
+def convolution(at: Operands) -> Allowance:
     """1-, 2- or 3-dimensional; ``stride``, ``padding``, ``dilation``, ``groups`` as the line says."""
     weight, bias = at.operand(1), at.operand(2)
     assert weight is not None
     convolve = (functional.conv1d, functional.conv2d, functional.conv3d)[weight.dim() - 3]
     geometry = {k: at.line[k] for k in ("stride", "padding", "dilation", "groups") if k in at.line}
     size = convolve(at.x.abs(), weight.abs(), None if bias is None else bias.abs(), **geometry)
-    return _accumulated(at, size, weight[0].numel())
+    squares = convolve(at.x.square(), weight.square(), None if bias is None else bias.square(), **geometry)
+    return _accumulated(at, size, squares, weight[0].numel())
 
 
-def softmax(at: Operands) -> tuple[Tensor, int]:
+def softmax(at: Operands) -> Allowance:
     """One sum, and exponentials of the distance to the maximum."""
     below = at.x.amax(at.dim, keepdim=True) - at.x
     n = at.length
-    return at.y.abs() * at.u * (32 + math.sqrt(n) + 4 * below) + SMALLEST_NORMAL, n
+    return Allowance(at.y.abs() * at.u * (32 + _drift(n) + 4 * below) + SMALLEST_NORMAL, n)
 
 
-def logsumexp(at: Operands) -> tuple[Tensor, int]:
+def logsumexp(at: Operands) -> Allowance:
     """The sum's relative error is the logarithm's absolute one; the maximum is added last and may cancel."""
     keep = at.y.dim() == at.x.dim()
     largest = at.x.amax(at.dim, keepdim=keep).abs()
     n = at.length
-    return at.u * (32 + math.sqrt(n) + 4 * (at.y.abs() + largest)) + SMALLEST_NORMAL, n
+    return Allowance(at.u * (32 + _drift(n) + 4 * (at.y.abs() + largest)) + SMALLEST_NORMAL, n)
 
 
-def log_softmax(at: Operands) -> tuple[Tensor, int]:
+def log_softmax(at: Operands) -> Allowance:
     """x less the logsumexp."""
     largest = at.x.amax(at.dim, keepdim=True).abs()
     n = at.length
-    return at.u * (32 + math.sqrt(n) + 4 * (at.y.abs() + at.x.abs() + largest)), n
+    return Allowance(at.u * (32 + _drift(n) + 4 * (at.y.abs() + at.x.abs() + largest)), n)
 
 
-def rms_norm(at: Operands) -> tuple[Tensor, int]:
+def rms_norm(at: Operands) -> Allowance:
     """A sum of squares cannot cancel: everything is relative."""
     n = at.length
-    return at.y.abs() * at.u * (16 + math.sqrt(n)) + SMALLEST_NORMAL, n
+    return Allowance(at.y.abs() * at.u * (16 + math.sqrt(n)) + SMALLEST_NORMAL, n)
 
 
-def layer_norm(at: Operands) -> tuple[Tensor, int]:
+def layer_norm(at: Operands) -> Allowance:
     """Subtracting the mean cancels, and so may adding the bias; gain and bias follow the input, if any."""
     average = at.x.abs().mean(at.dim, keepdim=True)  # its error is a sum's: it does not shrink with the mean
     sigma = (at.x.var(at.dim, keepdim=True, correction=0) + at.line.get("eps", 1e-5)).sqrt()
     return _normalised(at, at.operand(1), at.operand(2), average, sigma, at.length)
 
 
-def batch_norm(at: Operands) -> tuple[Tensor, int]:
+def batch_norm(at: Operands) -> Allowance:
     """In eval mode: weight, bias, running mean and variance follow the input; channels are dimension 1."""
     shape = [1, -1] + [1] * (at.x.dim() - 2)
     vectors = [at.operand(i) for i in range(1, 5)]
@@ -160,22 +178,28 @@ def batch_norm(at: Operands) -> tuple[Tensor, int]:
     return _normalised(at, weight, bias, average.abs(), sigma, 1)
 
 
-def scan(at: Operands) -> tuple[Tensor, int]:
+def scan(at: Operands) -> Allowance:
     """Running sum along ``dim``; the error grows with the position."""
     assert isinstance(at.dim, int)
     shape = [1] * at.x.dim()
     shape[at.dim] = -1
     position = torch.arange(1, at.length + 1, dtype=at.x.dtype, device=at.x.device).reshape(shape)
-    return at.u * (8 + position.sqrt()) * at.x.abs().cumsum(at.dim), at.length
+    allowed = at.u * (8 + position.sqrt()) * at.x.abs().cumsum(at.dim)
+    return Allowance(allowed, at.length, at.x.square().cumsum(at.dim).sqrt())
 
 
-def _accumulated(at: Operands, size: Tensor, n: int) -> tuple[Tensor, int]:
-    return at.u * (8 + math.sqrt(n)) * size, n
+def _drift(n: int) -> float:
+    """Rounding of a sum of exponentials, in u; where they are nearly equal all roundings go one way."""
+    return math.sqrt(n) + n / 64  # vector code keeps 16 sums or more, each drifts by an eighth of its length
+
+
+def _accumulated(at: Operands, size: Tensor, squares: Tensor, n: int) -> Allowance:
+    return Allowance(at.u * (8 + math.sqrt(n)) * size, n, squares.sqrt())
 
 
 def _normalised(
     at: Operands, gain: Tensor | None, bias: Tensor | None, average: Tensor, sigma: Tensor, n: int
-) -> tuple[Tensor, int]:
+) -> Allowance:
     root = math.sqrt(n)
     size = (at.x.abs() + average) / sigma * (8 + root)
     if gain is not None:
@@ -183,7 +207,7 @@ def _normalised(
     allowed = at.u * ((16 + root) * at.y.abs() + size)
     if bias is not None:
         allowed = allowed + 2 * at.u * bias.abs()
-    return allowed + SMALLEST_NORMAL, n
+    return Allowance(allowed + SMALLEST_NORMAL, n)
 
 
 TABLE: dict[str, Line] = {

@@ -41,7 +41,7 @@ _EXACT = """
     new_ones new_zeros rand_like randn_like upsample_nearest2d adaptive_max_pool2d _to_copy _unsafe_view
     _reshape_copy
     """
-# Sums of products: their error is measured against the same sum of absolute values.
+# Sums of products: their error is measured against the result, and against what random signs would give.
 _LINEAR = """
     sum mean mm bmm addmm baddbmm mv addmv dot vdot convolution _convolution cumsum avg_pool1d avg_pool2d
     avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
@@ -82,23 +82,6 @@ def sampled_bounds(
     ]
 
 
-def carried_over(allowed: Tensor, y: Tensor, other: Tensor) -> Tensor:
-    """The bound of another draw of the same case, without sampling again (timed blocks have no time for it).
-
-    Args:
-        allowed: the sampled bound around ``y``.
-        y: the reference on the draw that was sampled.
-        other: a trusted result on the new draw.
-
-    Returns:
-        A bound that is constant along each row: four times the typical relative bound of a row, times the new
-        row's root mean square. Looser than sampling; the gate has sampled before.
-    """
-    old, size, new = (_row_rms(t.nan_to_num(0.0, 0.0, 0.0).square()) for t in (allowed, y, other))
-    relative = (old / size.clamp_min(torch.finfo(size.dtype).tiny)).median()
-    return (4.0 * relative.to(new.dtype) * new).expand_as(other)
-
-
 class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While active, every operation that rounds returns what slightly wrong operands would give."""
 
@@ -126,10 +109,12 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
             args = (args[0].clone(), *args[1:])
         if name in LINEAR and not clone_first:
             y = func(*args, **kwargs)
-            sizes = tree_map(_absolute, (args, kwargs))
-            size = func(*sizes[0], **sizes[1])
+            squares = tree_map(_squared, (args, kwargs))
             n = _terms(name, args, y)
-            return y + U * (8 + n**0.5) * size * self._draw(y)
+            typical = (
+                (func(*squares[0], **squares[1]) / (n if _averages(name) else 1)).clamp_min_(0.0).sqrt_()
+            )
+            return y + U * (8 + n**0.5) * torch.maximum(typical, y.abs()) * self._draw(y)
         before, after = _amplitudes(name, args)
         result = func(*tree_map(lambda t: self._relative(t, before), args), **kwargs)
         return tree_map(lambda t: self._relative(t, after), result)
@@ -227,5 +212,9 @@ def _rounds(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def _absolute(value: Any) -> Any:
-    return value.abs() if _rounds(value) else value
+def _averages(name: str) -> bool:
+    return name == "mean" or "avg_pool" in name
+
+
+def _squared(value: Any) -> Any:
+    return value.square() if _rounds(value) else value
