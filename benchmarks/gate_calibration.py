@@ -52,10 +52,6 @@ class Extreme:
         if self.error is None or error > self.error:
             self.error, self.where = error, where
 
-    def lowest(self, error: float, where: str) -> None:
-        if self.error is None or error < self.error:
-            self.error, self.where = error, where
-
 
 @dataclass
 class Row:
@@ -63,7 +59,7 @@ class Row:
 
     Attributes:
         honest: the worst honest error; running: the worst of sums with a single accumulator.
-        bfloat16, float16: the least error over everyday distributions of lower precisions.
+        bfloat16, float16: of the lower precisions, by length the worst error over everyday distributions.
         mutants: of each mutant the worst error; it need be caught on one case only.
     """
 
@@ -71,13 +67,9 @@ class Row:
     bound: str
     honest: Extreme = field(default_factory=Extreme)
     running: Extreme = field(default_factory=Extreme)
-    bfloat16: Extreme = field(default_factory=Extreme)
-    float16: Extreme = field(default_factory=Extreme)
+    bfloat16: dict[str, Extreme] = field(default_factory=dict)
+    float16: dict[str, Extreme] = field(default_factory=dict)
     mutants: dict[str, Extreme] = field(default_factory=dict)
-
-    @property
-    def weakest_mutant(self) -> tuple[str, float]:
-        return min(((name, e.error or 0.0) for name, e in self.mutants.items()), key=lambda pair: pair[1])
 
 
 def calibrate(
@@ -118,9 +110,10 @@ def judge_case(
             extreme = row.running if name in ONE_ACCUMULATOR else row.honest
             extreme.highest(error(f, arguments, want, allowed, dtypes), f"{name}, {where}")
         if kind in EVERYDAY and length > 2:
-            for lower, extreme in ((torch.bfloat16, row.bfloat16), (torch.float16, row.float16)):
+            for lower, seen in ((torch.bfloat16, row.bfloat16), (torch.float16, row.float16)):
                 rounded = converted(converted(arguments, lower), torch.float32)
-                extreme.lowest(error(operation.reference, rounded, want, allowed, dtypes), where)
+                extreme = seen.setdefault(str(length), Extreme())
+                extreme.highest(error(operation.reference, rounded, want, allowed, dtypes), where)
         for name, f in (operation.mutants | surrogates(operation)).items():
             mutant = row.mutants.setdefault(name, Extreme())
             mutant.highest(error(f, arguments, want, allowed, dtypes), where)
@@ -170,9 +163,9 @@ HEAD = """# Calibration of the gate
 
 Errors are in units of the bound, so 1 is the limit. *Honest*: the worst of all honest float32 implementations
 over all distributions and lengths. *One accumulator*: the worst of those that sum a whole row into a single
-float, forwards or backwards. *bf16*, *fp16*: the least error, over everyday distributions and all lengths, of
-the exact operation on inputs rounded to that precision. *Mutant*: every mutant's worst error; shown is the
-least of them.
+float, forwards or backwards. *bf16*, *fp16*: the operation on inputs rounded to that precision, its worst
+error over everyday distributions; shown is the length at which it is least. *Mutant*: the worst error of every
+mutant; shown is the weakest.
 
 | operation | bound | honest | where | one accumulator | where | bf16 | fp16 | weakest mutant |
 |---|---|---|---|---|---|---|---|---|
@@ -194,12 +187,16 @@ def machine() -> str:
     return f"{models[0].split(':')[1].strip()}, {len(models)} cores" if models else platform.machine()
 
 
+def least(seen: dict[str, Extreme]) -> tuple[str, float]:
+    """The weakest of several, with its name."""
+    return min(((name, extreme.error or 0.0) for name, extreme in seen.items()), key=lambda pair: pair[1])
+
+
 def line(row: Row) -> str:
-    name, least = row.weakest_mutant
+    weakest = (least(seen) for seen in (row.bfloat16, row.float16, row.mutants))
     cells = (
         row.operation, row.bound, figure(row.honest.error), row.honest.where, figure(row.running.error),
-        row.running.where, f"{figure(row.bfloat16.error)} ({row.bfloat16.where})",
-        f"{figure(row.float16.error)} ({row.float16.where})", f"{figure(least)} ({name})",
+        row.running.where, *(f"{figure(error)} ({name})" for name, error in weakest),
     )  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
 

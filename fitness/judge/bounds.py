@@ -41,7 +41,7 @@ class Bound:
         u_out: unit roundoff of the output's dtype; 0 for whole numbers.
         statistical: whether the aggregate checks (relative L2, mean signed error) apply: they need a
             forward model, which a tolerance given by the user is not.
-        typical: for sums, how large a result of random signs is; the relative L2 error is measured against it.
+        typical: for sums, how large a result of random signs is: what relative L2 is relative to.
         values: for an output of positions (argmax): what is looked up there, reduced dimension last.
     """
 

@@ -20,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 Reference = Callable[[list[Tensor], list[Tensor]], Sequence[Tensor]]
 
 U = 2.0**-24
@@ -77,7 +78,7 @@ def sampled_bounds(
                 else:  # a whole number may differ where noise makes it differ
                     torch.maximum(error, difference.abs_(), out=error)
     return [
-        MARGIN * _with_neighbours(error) if y.is_floating_point() else error
+        MARGIN * _with_neighbours(error) + SMALLEST_NORMAL if y.is_floating_point() else error
         for error, y in zip(errors, outputs, strict=True)
     ]
 

@@ -15,7 +15,8 @@ def TOLERANCE(inputs, _parameters, _outputs, u):
     lse = logits.logsumexp(-1)
     top = logits.amax(-1).abs()
     picked = logits.gather(1, targets[:, None])[:, 0].abs()
-    row = u * ((32 + CLASSES**0.5 + CLASSES / 64) + 4 * (lse.abs() + top + picked))  # log turns relative into absolute
+    terms = 32 + CLASSES**0.5 + CLASSES / 64
+    row = u * (terms + 4 * (lse.abs() + top + picked))  # log turns relative into absolute
     loss = u * (8 + BATCH**0.5) * (lse.abs() + picked)  # the mean over the batch
     return [(row + loss).mean()]
 
