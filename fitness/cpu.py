@@ -143,7 +143,9 @@ class _Judge:
         self.close()
         lines = self._log.read_text(errors="replace").strip().splitlines()
         last = lines[-1] if lines else "no message"
-        return DeviceError(f"the judge ended with status {self._process.returncode}: {last} (its log: {self._log})")
+        return DeviceError(
+            f"the judge ended with status {self._process.returncode}: {last} (its log: {self._log})"
+        )
 
     def close(self) -> None:
         """End the process and its children."""
@@ -158,7 +160,7 @@ class _Judge:
 
 
 def _environment() -> dict[str, str]:
-    """What the judge's process gets: no secrets, pinned allocator and thread count, a compile cache of its own."""
+    """What the judge's process gets: no secrets, pinned allocator and threads, a compile cache of its own."""
     cores = str(machine.cores())
     cache = native.cache_folder()
     return {

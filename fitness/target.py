@@ -13,7 +13,7 @@ from populations.verdict import Verdict
 
 
 class FitnessError(Exception):
-    """The user's or the machine's fault, not a kernel's; the message is one line that says what, where and what to do."""
+    """The user's or the machine's fault, not a kernel's; one line that says what, where and what to do."""
 
 
 class ProblemError(FitnessError):
@@ -49,7 +49,7 @@ class Built:
 
 
 class Target(Protocol):
-    """A device with one problem loaded. A bad kernel is a ``Verdict``; a broken machine raises ``DeviceError``."""
+    """A device with one problem loaded. A bad kernel is a ``Verdict``, a broken machine a ``DeviceError``."""
 
     @property
     def card(self) -> ProblemCard:

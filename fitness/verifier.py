@@ -9,7 +9,7 @@ from importlib.resources import files
 
 @cache
 def verifier_hash() -> str:
-    """Hash over all code that decides a verdict (the judge and the native runner), as 16 hexadecimal digits."""
+    """Hash over all code that decides a verdict (judge, runner, language), as 16 hexadecimal digits."""
     digest = hashlib.sha256()
     package = files("fitness")
     for folder in ("judge", "native"):

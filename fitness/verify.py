@@ -17,7 +17,9 @@ TARGETS = ("auto", "cpu")
 def problem_names() -> tuple[str, ...]:
     """Names of the built-in problems."""
     entries = (files("fitness") / "problems").iterdir()
-    return tuple(sorted(e.name.removesuffix(".py") for e in entries if e.name.endswith(".py") and e.name[0] != "_"))
+    return tuple(
+        sorted(e.name.removesuffix(".py") for e in entries if e.name.endswith(".py") and e.name[0] != "_")
+    )
 
 
 def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandboxed: bool = True) -> Target:
@@ -38,11 +40,15 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
         try:
             factory = getattr(import_module(module), name)
         except (ImportError, AttributeError) as why:
-            raise DeviceError(f"--target {target}: {why}; give package.module:Name of an importable class") from None
+            raise DeviceError(
+                f"--target {target}: {why}; give package.module:Name of an importable class"
+            ) from None
         plugged: Target = factory(problem, folder=folder, seed=seed, sandboxed=sandboxed)
         return plugged
     if target not in TARGETS:
-        raise DeviceError(f"--target {target} is not known; use one of {', '.join(TARGETS)}, or package.module:Name")
+        raise DeviceError(
+            f"--target {target} is not known; use one of {', '.join(TARGETS)}, or package.module:Name"
+        )
     from fitness.cpu import CpuTarget  # here, so that importing fitness stays cheap
 
     return CpuTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)

@@ -1,7 +1,7 @@
 """The judge: a long-lived trusted process that owns the CPU's clock and never runs a candidate's host code.
 
-It reads one JSON request a line from standard input and answers with one JSON line on the descriptor that was its
-standard output; whatever else prints (a problem file, PyTorch) goes to standard error.
+It reads one JSON request a line from standard input and answers with one JSON line on the descriptor that was
+its standard output; whatever else prints (a problem file, PyTorch) goes to standard error.
 
     {"do": "open", "problem": …, "seed": …, "folder": …, "sandboxed": …}   → the problem's card
     {"do": "calibrate"}                                                   → a Calibration
@@ -21,24 +21,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from fitness import machine
 from fitness.card import ProblemCard
-from fitness.cpp import build, trusted
+from fitness.cpp import build
 from fitness.judge import floor
 from fitness.judge.bench import Bench
 from fitness.judge.gate import judged
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import load
-from fitness.target import Built, DeviceError, FitnessError
+from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
 from populations.calibration import Calibration
+from populations.kernel import Kernel
 
 PR_SET_PDEATHSIG = 1
-_JSON = ConfigDict(ser_json_inf_nan="strings")
-CARD = TypeAdapter(ProblemCard, config=_JSON)
-CALIBRATION = TypeAdapter(Calibration, config=_JSON)
+CARD = TypeAdapter(ProblemCard)
+CALIBRATION = TypeAdapter(Calibration)
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_grad_enabled(False)
     torch.set_num_threads(machine.cores())
-    torch.backends.mkldnn.allow_tf32 = False  # type: ignore[attr-defined]
+
     with ExitStack() as leases:
         bench: Bench | None = None
         for line in sys.stdin:
@@ -78,11 +78,12 @@ def _open(request: dict[str, Any]) -> Bench:
     problem = load(request["problem"], seed=request["seed"], cache_bytes=cache_bytes)
     problem = strengthen(
         problem,
-        lambda case, draw, outputs: judged(problem, case, draw.inputs, draw.parameters, outputs).max_error,
+        lambda loaded, draw, outputs: judged(loaded, draw, outputs).max_error,
     )
 
     def build_probe(name: str) -> Path:
-        built = build(trusted(floor.probe_source(name)), folder, sandboxed=request["sandboxed"])
+        probe = Admission(Kernel(floor.probe_source(name), "cpp"), normal_sha=name)
+        built = build(probe, folder, sandboxed=request["sandboxed"])
         if not isinstance(built, Built):
             raise DeviceError(f"the {name} probe does not build here: {built.reason}")
         return built.artifact

@@ -10,13 +10,15 @@ import torch
 
 from fitness.judge.course import BaselineContender, Course
 from fitness.judge.gate import describe, judged
-from fitness.judge.problem import LoadedCase, Problem
+from fitness.judge.problem import LoadedCase
 
 Call = Callable[[], object]
 NAMES = ("eager", "torch.compile")
 
 
-def calls(name: str, loaded: LoadedCase, sets: Sequence[tuple[list[torch.Tensor], list[torch.Tensor]]]) -> list[Call]:
+def calls(
+    name: str, loaded: LoadedCase, sets: Sequence[tuple[list[torch.Tensor], list[torch.Tensor]]]
+) -> list[Call]:
     """One ready call per argument set, reading the set's own buffers.
 
     Args:
@@ -49,15 +51,14 @@ def rough_seconds(loaded: LoadedCase) -> float:
     return min(timeit.repeat(call, number=1, repeat=3))
 
 
-def refusal(name: str, problem: Problem, loaded: LoadedCase, key: str) -> str | None:
+def refusal(name: str, loaded: LoadedCase, key: str) -> str | None:
     """Why a baseline does not count on a case: it failed the gate, or did not run; None where it counts."""
     draw = loaded.draw(key)
     try:
         found = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]()
     except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as why:
         return f"did not run: {str(why).splitlines()[0][:160]}"
-    outputs = loaded.flatten(found)
-    comparison = judged(problem, loaded, draw.inputs, draw.parameters, outputs)
+    comparison = judged(loaded, draw, loaded.flatten(found))
     if comparison.max_error <= 1.0:
         return None
     return f"fails the gate: {describe(comparison, loaded.case.name)}"

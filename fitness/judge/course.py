@@ -178,7 +178,9 @@ class KernelContender:
         done = self._runner.block(0, count, self._timeout_s)
         if done.cpu_seconds > done.seconds * self._cores * 1.05 + CPU_SLACK_S:
             spent, wall = done.cpu_seconds * 1e3, done.seconds * 1e3
-            raise Disturbance(f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores")
+            raise Disturbance(
+                f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores"
+            )
         return done.seconds, done.involuntary_switches > 0
 
     def check(self, count: int) -> None:
@@ -196,7 +198,7 @@ class KernelContender:
 
 
 class BaselineContender:
-    """A framework call in this process; its outputs are kept for a block, so that its allocator rotates too."""
+    """A framework call in this process; a block's outputs are kept, so that its allocator rotates too."""
 
     def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
         self._calls = calls

@@ -1,7 +1,7 @@
 """The hardware floor: below it a claimed time is not believed.
 
-Compulsory bytes at the best bandwidth that three trusted probes (copy, read, write) reach at the same size, under the
-same policy, through the same runner and clock; or FLOPs at the rate of a loop of fused multiply-adds.
+Compulsory bytes at the best bandwidth that three trusted probes (copy, read, write) reach at the same size,
+under the same policy, through the same runner and clock; or FLOPs at the rate of fused multiply-adds.
 """
 
 from __future__ import annotations

@@ -6,16 +6,17 @@ with two different poisons). Derived cases are met last and decide only whether 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import torch
+from torch import Tensor
 
 from fitness.judge.bounds import bounds
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.compare import Comparison, compare
-from fitness.judge.problem import LoadedCase, Problem
+from fitness.judge.problem import Draw, LoadedCase, Problem
 from fitness.judge.runner import KernelDied, Runner
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 
@@ -105,45 +106,41 @@ class Gate:
                     for index, draw in enumerate(draws):
                         sets.poison(index, index + 1)
                         runner.block(index, 1, TIMEOUT_S)
-                        found = self._compared(sets, index, loaded, draw.inputs, draw.parameters)
+                        found = self._compared(sets, index, loaded, draw)
                         worst = max(worst, found.max_error)
                         if not found.max_error <= 1.0:
                             reason = describe(found, case.name)
-                            wrong = replace(blank, status=Outcome.INCORRECT, reason=reason, max_error=found.max_error)
-                            raise Failure(stage, wrong, found.evidence)
+                            wrong = replace(
+                                blank, status=Outcome.INCORRECT, reason=reason, max_error=found.max_error
+                            )
+                            evidence = replace(found.evidence or Evidence(), case=case.name)
+                            raise Failure(stage, wrong, evidence)
             except KernelDied as death:
                 reason = f"{death.reason} on case {case.name}"
-                raise Failure(stage, replace(blank, status=death.outcome, reason=reason), Evidence(case=case.name)) from death
+                raise Failure(
+                    stage, replace(blank, status=death.outcome, reason=reason), Evidence(case=case.name)
+                ) from death
         return replace(blank, max_error=worst)
 
-    def _compared(
-        self,
-        sets: ArgumentSets,
-        index: int,
-        loaded: LoadedCase,
-        inputs: list[torch.Tensor],
-        parameters: list[torch.Tensor],
-    ) -> Comparison:
+    @staticmethod
+    def _compared(sets: ArgumentSets, index: int, loaded: LoadedCase, draw: Draw) -> Comparison:
         damage = sets.redzone_damage(index)
         if damage:
-            evidence = Evidence(case=loaded.case.name, log=f"redzone of {damage} was overwritten")
-            return Comparison(float("inf"), evidence)
-        return judged(self._problem, loaded, inputs, parameters, sets.outputs(index))
+            return Comparison(math.inf, Evidence(log=f"memory beside {damage} was overwritten"))
+        return judged(loaded, draw, sets.outputs(index))
 
 
-def judged(
-    problem: Problem,
-    loaded: LoadedCase,
-    inputs: list[torch.Tensor],
-    parameters: list[torch.Tensor],
-    outputs: list[torch.Tensor],
-) -> Comparison:
+def judged(loaded: LoadedCase, draw: Draw, outputs: list[Tensor]) -> Comparison:
     """Outputs against the float64 reference, in units of the bound."""
-    want = loaded.reference(inputs, parameters)
-    wide = [t.double() if t.is_floating_point() else t for t in inputs]
-    wide_parameters = [t.double() if t.is_floating_point() else t for t in parameters]
-    allowed = bounds(problem.tolerance, wide, wide_parameters, want, loaded.case.outputs)
+    want = loaded.reference(draw.inputs, draw.parameters)
+    inputs, parameters = widened(draw.inputs), widened(draw.parameters)
+    allowed = bounds(loaded.tolerance, inputs, parameters, want, loaded.case.outputs, loaded.reference)
     return compare(outputs, want, allowed)
+
+
+def widened(tensors: list[Tensor]) -> list[Tensor]:
+    """Floating-point tensors in float64, the others as they are."""
+    return [t.double() if t.is_floating_point() else t for t in tensors]
 
 
 def describe(found: Comparison, case: str) -> str:
@@ -153,8 +150,6 @@ def describe(found: Comparison, case: str) -> str:
         return f"wrong result on case {case}"
     if evidence.index is None:
         return f"{evidence.log or 'wrong result'} on case {case}"
-    where = f"output {evidence.output or 0} at {list(evidence.index)}"
-    return (
-        f"wrong result on case {case}: {where} is {evidence.got!r}, expected {evidence.expected!r} "
-        f"({found.max_error:.3g} times the bound)"
-    )
+    where = f"output {evidence.output or 0} at {list(evidence.index)} is {evidence.got:.9g}"
+    why = evidence.log or f"{found.max_error:.3g} times the bound"
+    return f"wrong result on case {case}: {where}, expected {evidence.expected:.9g} ({why})"

@@ -16,7 +16,7 @@ CLAIM_ROUNDS = 8  # fewer rounds than this support a rank, not a claim
 
 
 def bootstrap_medians(values: Sequence[float]) -> NDArray[np.float64]:
-    """Medians of ``RESAMPLES`` resamples of the rounds, sorted; the resampling is fixed, so results repeat."""
+    """Medians of ``RESAMPLES`` resamples of the rounds, sorted; the resampling is fixed: results repeat."""
     data = np.asarray(values, dtype=np.float64)
     rng = np.random.default_rng(len(data))
     picks = rng.integers(0, len(data), size=(RESAMPLES, len(data)))
