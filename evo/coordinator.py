@@ -110,17 +110,17 @@ class Coordinator:
         return why
 
     def finished(self) -> str | None:
-        """Why there is no further ask to make; None while there is budget."""
+        """Why no further ask is made; None while there is budget. Starting kernels are judged in any case."""
         limit, minutes = self._settings.evaluations, self._settings.minutes
         if limit is not None and self._state.evaluations >= limit:
             return "evaluations"
+        if self._state.next_ask <= self._strategy.seeds:
+            return None
         if minutes is not None and self._state.wall_s + self._closing_s() >= minutes * 60:
             return "minutes"
         if self._course.barren >= self._settings.patience:
             return "exhausted"
-        if self._state.next_ask > self._strategy.seeds and not len(self._state.archive):
-            return "no starting kernel was measured"
-        return None
+        return None if len(self._state.archive) else "no starting kernel was measured"
 
     def step(self) -> None:
         """One batch, from its asks to its verdicts."""
