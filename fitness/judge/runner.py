@@ -32,8 +32,8 @@ _FIRST_FD = 3  # commands, replies, header, inputs, outputs: 3 to 7 in the runne
 _ABOVE = 64  # our copies on the way there, clear of those numbers
 
 _SIGNALS = {
-    signal.SIGSEGV: "segmentation fault (it went outside its arguments, wrote to an input, used memory that it "
-    "did not get, or ran out of stack)",
+    signal.SIGSEGV: "segmentation fault (it went outside its arguments, wrote to an input, used memory that "
+    "it did not get, or ran out of stack)",
     signal.SIGBUS: "bus error",
     signal.SIGFPE: "arithmetic fault (an integer division by zero)",
     signal.SIGILL: "illegal instruction",
