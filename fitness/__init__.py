@@ -5,8 +5,8 @@ Public surface::
     verdict = fitness.verify(source, "softmax")       # one kernel, the whole gate and the timer
     target = fitness.open_target("cpu", "softmax", folder=…)   # what the search loop uses
 
-Errors: ``FitnessError`` with its kinds ``ProblemError`` (the problem file) and ``DeviceError`` (the machine).
-A bad kernel is never an error; it is a ``Verdict``. Importing this package loads neither torch nor a compiler.
+Errors: ``FitnessError``, that is ``ProblemError`` (the problem file) or ``DeviceError`` (the machine).
+A bad kernel is no error but a ``Verdict``. Importing this package loads neither torch nor a compiler.
 """
 
 from __future__ import annotations

@@ -166,6 +166,8 @@ def _environment() -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
         "OMP_NUM_THREADS": cores,
+        # Idle workers spin for 0.3 ms instead of 5: they are asleep before a kernel's block begins.
+        "GOMP_SPINCOUNT": "20000",
         # Fresh outputs would page-fault in every call (10x slower): keep freed memory, never mmap it.
         "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(16 << 30),

@@ -17,5 +17,6 @@ def verifier_hash() -> str:
             if entry.name.endswith((".py", ".c", ".h")):
                 digest.update(entry.name.encode())
                 digest.update(entry.read_bytes())
-    digest.update((package / "cpp.py").read_bytes())
+    for name in ("cpp.py", "cpp_source.py", "library.py"):
+        digest.update((package / name).read_bytes())
     return digest.hexdigest()[:16]

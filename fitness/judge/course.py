@@ -7,12 +7,12 @@ of the block launched exactly once, then the clock, then every output checked. T
 - cold: a block that rotates through three times the last-level cache, less the cost of an empty block.
 
 Baselines run in this process over the same buffers, refilled and timed alike. Blocks that the machine
-disturbed (stolen time, involuntary switches) are taken again, a few times.
+disturbed (stolen time, threads that waited for a core) are taken again, a few times.
 """
 
 from __future__ import annotations
 
-import resource
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,17 +22,18 @@ import torch
 
 from fitness.card import TensorSpec
 from fitness.judge.buffers import ArgumentSets
-from fitness.judge.runner import Runner
+from fitness.judge.runner import Runner, account
 from fitness.judge.statistics import median
 from populations.verdict import Evidence
 
-SETTLE_S = 0.002  # OpenMP workers of this process spin for about 1 ms after a parallel loop; let them sleep
+SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
 TRIES = 4  # of a disturbed block
 WARM_BLOCKS = 5  # of each length in one warm sample
 LONG_ENOUGH_S = 150e-6  # a warm block shorter than this is lost in the fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
 COLD_ENOUGH_S = 1e-3
 MOST_SETS = 512  # each argument of each set is a mapping of its own
+WAITING_S, WAITING_SHARE = 40e-6, 0.02  # some belongs to the start and the stop of a block
 CPU_SLACK_S = 1e-3  # processor time is booked late, by up to a scheduler tick
 
 
@@ -181,7 +182,7 @@ class KernelContender:
             raise Disturbance(
                 f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores"
             )
-        return done.seconds, done.involuntary_switches > 0
+        return done.seconds, waited(done.seconds, done.waiting_seconds)
 
     def check(self, count: int) -> None:
         """See Contender."""
@@ -208,12 +209,13 @@ class BaselineContender:
         """See Contender."""
         self._outputs.clear()
         calls, keep = self._calls[:count], self._outputs.append
-        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        before = account(os.getpid()).waiting
         start = time.perf_counter()
         for call in calls:
             keep(call())
         seconds = time.perf_counter() - start
-        return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw > switches
+        after = account(os.getpid()).waiting
+        return seconds, waited(seconds, None if before is None or after is None else after - before)
 
     def check(self, count: int) -> None:
         """Nothing to do: a baseline passed the gate before and is trusted code."""
@@ -228,6 +230,16 @@ def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[l
             samples[index].append(course.sample(contenders[index]))
         order.reverse()
     return samples
+
+
+def waited(seconds: float, waiting_s: float | None) -> bool:
+    """Whether threads of a block were kept from their cores for long enough to disturb its time.
+
+    Args:
+        seconds: of the block.
+        waiting_s: ready to run without a core, all threads together; None: the kernel does not tell.
+    """
+    return waiting_s is not None and waiting_s > WAITING_S + WAITING_SHARE * seconds
 
 
 def _stolen_ticks() -> int:

@@ -101,7 +101,7 @@ class Runner:
         self._poll.register(self._replies, select.POLLIN)
         self._cpu_clock = (~self.pid << 3) | 2  # the kernel's number for "processor time of that process"
         self._ended: KernelDied | None = None
-        self._account = _Account(0, None)
+        self._account = Account(0, None)
         try:
             self._await_ready()
         except BaseException:
@@ -139,7 +139,7 @@ class Runner:
             raise self._end(Outcome.TIMED_OUT, f"no end within {timeout_s:.3g} s")
         if self._read() != b"D" or self._poll.poll(0):
             raise self._end(Outcome.CRASHED, "wrote to the reply channel")
-        before, self._account = self._account, _account(self.pid)
+        before, self._account = self._account, account(self.pid)
         switches = self._account.switches - before.switches
         waiting = None
         if before.waiting is not None and self._account.waiting is not None:
@@ -175,7 +175,7 @@ class Runner:
             if change is None or change.si_code != os.CLD_STOPPED:
                 raise self._died()
             os.waitid(os.P_PID, self.pid, os.WSTOPPED)
-            self._account = _account(self.pid)
+            self._account = account(self.pid)
             return
         why = word[1:].decode(errors="replace")
         if word[:1] == b"E":
@@ -276,12 +276,14 @@ def _read_only_copy(content: bytes) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class _Account:
+class Account:
+    """What the system's scheduler did to a process so far (see ``Block``)."""
+
     switches: int
     waiting: float | None
 
 
-def _account(pid: int) -> _Account:
+def account(pid: int) -> Account:
     """Involuntary switches and time on run queues so far, over all threads of a process."""
     switches, waiting = 0, 0
     told = True
@@ -291,4 +293,4 @@ def _account(pid: int) -> _Account:
             waiting += int((thread / "schedstat").read_bytes().split()[1])
         except (OSError, IndexError):
             told = False
-    return _Account(switches, waiting * 1e-9 if told else None)
+    return Account(switches, waiting * 1e-9 if told else None)
