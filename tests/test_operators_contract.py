@@ -30,8 +30,9 @@ def sites(operator: Operator, paths: list[Path]) -> list[Path]:
 class TestBuiltin(OperatorContract):
     @pytest.fixture
     def parents(self, operator: Operator) -> Sequence[Kernel]:
-        if operator.arity == 1 and (found := sites(operator, [*EXAMPLES, *SEEDS])):
-            return [Kernel(found[0].read_text(), "cpp")]
+        if operator.arity == 1:
+            place = next(path for path in [*EXAMPLES, *SEEDS] if sites(operator, [path]))
+            return [Kernel(place.read_text(), "cpp")]
         other = SCALE.replace("ROW_CHUNK = 4", "ROW_CHUNK = 8").replace("total += ", "total = total + ")
         return Kernel(SCALE, "cpp"), Kernel(other.replace("(static, ROW_CHUNK)", "(dynamic)"), "cpp")
 

@@ -9,7 +9,6 @@ from operators.cpp.clauses import Directive
 from operators.cpp.dependence import Reduction, follow_together, free_order, reductions
 from operators.cpp.effects import effects
 from operators.cpp.loops import loose
-from operators.cpp.nodes import Node
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import types_in
 from operators.cpp.structure import Loop, declared_name
@@ -127,81 +126,72 @@ for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
     reason="several rows at once share each load of what does not depend on the row, and hide latency",
 )
 def row_block(unit: Unit, _: Brief) -> Iterator[Edits]:
-    """Unroll and jam: the inner loops run for several outer iterations at a time."""
+    """Unroll and jam: the inner loops run for two or four outer iterations at a time."""
     for outer in unit.loops:
         if outer.innermost or not outer.unit_step or not loose(outer) or "collapse" in outer.omp:
             continue
-        if (
-            "reduction" in outer.omp
-            or not free_order(unit, outer)
-            or effects(unit, outer.function, outer.body).writes
-        ):
+        if "reduction" in outer.omp or not free_order(unit, outer) or not outer.straight:
             continue
-        name, knob = unit.knob("ROW_BLOCK", 2, (1, 2, 4, 8))
-        jam = _jammed(unit, outer, name)
-        if jam is not None:
-            yield knob, replace_loop(outer, jam)
+        if effects(unit, outer.function, outer.body).writes or outer.body.mentions("continue"):
+            continue
+        for rows in (2, 4):
+            jam = _jammed(unit, outer, rows)
+            if jam is not None:
+                yield (replace_loop(outer, jam),)
 
 
-def _jammed(unit: Unit, outer: Loop, count: str) -> str | None:
-    k, start = unit.fresh("k"), unit.fresh(f"{outer.var}_block")
-    types = types_in(unit, outer.function)
-    each = f"for (int {k} = 0; {k} < {count}; ++{k})"
-    names: dict[str, str] = {outer.var: f"({start} + {k})"}
+def _jammed(unit: Unit, outer: Loop, rows: int) -> str | None:
+    start = unit.fresh(f"{outer.var}_block")
+    names = [{outer.var: f"({start} + {k})" if k else start} for k in range(rows)]
     lines: list[str] = []
     for node in outer.statements:
+        inner = unit.loop_at(node)
         if node.kind == "preproc_call":
             continue
         if node.kind == "declaration":
-            text = _declared_per_row(node, names, types, count, k, each)
-        elif (inner := unit.loop_at(node)) is not None:
-            text = _jammed_loop(unit, inner, names, each)
-        elif node.kind in ("expression_statement", "if_statement"):
-            text = f"{each} {braced(node.with_names(names))}"
+            declarators = [child for child in node.children if child.field == "declarator"]
+            for name in map(declared_name, declarators):
+                for k in range(rows):
+                    names[k][name] = unit.fresh(f"{name}_{k}")
+            lines += [node.with_names(names[k]) for k in range(rows)]
+        elif inner is not None and (text := _jammed_loop(unit, inner, names)) is not None:
+            lines.append(text)
+        elif node.kind == "expression_statement":
+            lines += [node.with_names(names[k]) for k in range(rows)]
         else:
-            text = None
-        if text is None:
             return None
-        lines.append(text)
     if not any(unit.loop_at(node) for node in outer.statements):
         return None
     pragma = f"#pragma omp {outer.omp}\n" if outer.omp else ""
-    blocks = f"for ({outer.ctype} {start} = {outer.first}; {start} < {outer.bound}; {start} += {count})"
+    blocks = f"for ({outer.ctype} {start} = {outer.first}; {start} < {outer.bound}; {start} += {rows})"
     single = f"{outer.header(start)} {outer.body.text}"
-    whole = f"if ({start} + {count} <= {outer.bound}) " + braced("\n".join(lines))
+    whole = f"if ({start} + {rows} <= {outer.bound}) " + braced("\n".join(lines))
     return f"{pragma}{blocks} {{\n{whole} else {braced(single)}\n}}"
 
 
-def _declared_per_row(
-    node: Node, names: dict[str, str], types: dict[str, str], count: str, k: str, each: str
-) -> str | None:
-    """One variable a row in place of a variable; ``names`` learns of it."""
-    declarators = [child for child in node.children if child.field == "declarator"]
-    if len(declarators) != 1 or declarators[0].kind != "init_declarator":
-        return None
-    name, value = declared_name(declarators[0]), declarators[0].part("value")
-    ctype = types.get(name, "?")
-    if ctype.endswith(("?", "[]")) or ctype.startswith("auto") or value.kind == "initializer_list":
-        return None
-    const = "const " if ctype.endswith("*") and node.text.startswith("const") else ""
-    text = f"{const}{ctype} {name}[{count}];\n{each} {name}[{k}] = {value.with_names(names)};"
-    names[name] = f"{name}[{k}]"
-    return text
-
-
-def _jammed_loop(unit: Unit, inner: Loop, names: dict[str, str], each: str) -> str | None:
-    """An inner loop with the rows innermost."""
+def _jammed_loop(unit: Unit, inner: Loop, names: list[dict[str, str]]) -> str | None:
+    """An inner loop that does the work of all rows, with their reductions in its directive."""
     body = effects(unit, inner.function, inner.body)
     limits = f"{inner.first} {inner.bound} {inner.step}"
-    if (
-        any(re.search(rf"\b{name}\b", limits) for name in names)
-        or body.declared & set(names)
-        or not inner.innermost
-    ):
+    if any(re.search(rf"\b{name}\b", limits) for name in names[0]) or body.declared & set(names[0]):
         return None
-    if not body.simple:
+    if not body.simple or not inner.innermost or inner.parallel or len(inner.pragmas) > bool(inner.omp):
         return None
-    return f"{inner.header()} {{\n{each} {braced(inner.body.with_names(names).strip('{}'))}\n}}"
+    bodies = []
+    for row in names:
+        text = inner.body.with_names(row)
+        alone = text[1:-1].strip() if text.startswith("{") else text
+        bodies.append(braced(alone) if body.declared else alone)
+    directive = Directive.of(inner.omp).without("reduction")
+    for name, argument in Directive.of(inner.omp).clauses:
+        if name == "reduction":
+            op, scalars = argument.split(":")
+            all_rows = [
+                row.get(scalar.strip(), scalar.strip()) for scalar in scalars.split(",") for row in names
+            ]
+            directive = directive.plus(name, f"{op.strip()} : {', '.join(dict.fromkeys(all_rows))}")
+    pragma = f"#pragma omp {directive}\n" if inner.omp else ""
+    return f"{pragma}{inner.header()} {braced(chr(10).join(bodies))}"
 
 
 def strip(unit: Unit, loop: Loop, size: str, body: str) -> str:

@@ -154,7 +154,9 @@ def _streamed(unit: Unit, loop: Loop, target: Access, ctype: str, lines: str, st
     body = body if body.startswith("{") else braced(body)
     address = f"&{target.node.with_names({loop.var: at})}"
     directive = Directive.of(loop.omp)
-    pragma = f"#pragma omp {directive}\n" if directive.words else ""
+    if not directive.has("simdlen"):  # a line is read back as one vector: it has to be written as one
+        directive = Directive(("simd",), directive.clauses).plus("simdlen", f"64 / sizeof({ctype})")
+    pragma = f"#pragma omp {directive}\n"
     own = loop.body.text if loop.body.text.startswith("{") else braced(loop.body.text)
     return f"""
 constexpr int {count} = {lines} * 64 / static_cast<int>(sizeof({ctype}));

@@ -43,6 +43,7 @@ def _note_declaration(node: Node, note: object) -> None:
         if child.field == "declarator" and ctype is not None:
             declarator = child.child("declarator") if child.kind == "init_declarator" else child
             kind = declarator.kind if declarator else ""
+            kind = "" if len(list(child.find("pointer_declarator", "array_declarator"))) > 1 else kind
             suffix = {"pointer_declarator": "*", "array_declarator": "[]", "identifier": ""}.get(kind, "?")
             note(declared_name(child), ctype.text + suffix)
 

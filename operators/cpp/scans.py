@@ -19,15 +19,16 @@ SCAN = """
 typedef {ctype} {vector} __attribute__((vector_size({bytes})));
 typedef {index} {shift} __attribute__((vector_size({bytes})));
 
-// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them.
+// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them. The next
+// block waits for one addition only.
 static inline {ctype} {name}(const {ctype}* in, {element}* out, {ctype} before) {{
     {vector} v;
     const {vector} zero = {{}};
     __builtin_memcpy(&v, in, sizeof v);
 {steps}
-    v += before;
-    for (int i = 0; i < {lanes}; ++i) out[i] = v[i];
-    return v[{last}];
+    const {vector} sums = v + before;
+    {store}
+    return before + v[{last}];
 }}
 """
 
@@ -45,42 +46,52 @@ def prefix_scan(unit: Unit, brief: Brief) -> Iterator[Edits]:
             continue
         total, stored, ctype, element = found
         lanes = brief.vector_bytes // (4 if ctype == "float" else 8)
-        names = {key: unit.fresh(key) for key in ("ScanVector", "ScanShift", "scan_block", "values", "at")}
+        names = {
+            key: unit.fresh(key) for key in ("ScanVector", "ScanShift", "scan_block", "values", "at", "part")
+        }
         steps = []
         for width in (1 << i for i in range(lanes.bit_length() - 1)):
             order = ", ".join(str(lanes if i < width else i - width) for i in range(lanes))
             steps.append(f"    v += __builtin_shuffle(v, zero, {names['ScanShift']}{{{order}}});")
+        store = "__builtin_memcpy(out, &sums, sizeof sums);"
+        if element != ctype:
+            store = f"for (int i = 0; i < {lanes}; ++i) out[i] = sums[i];"
         helper = SCAN.format(
+            store=store,
             ctype=ctype, element=element, bytes=brief.vector_bytes, lanes=lanes, last=lanes - 1,
             index="int32_t" if ctype == "float" else "int64_t", vector=names["ScanVector"],
             shift=names["ScanShift"], name=names["scan_block"], steps="\n".join(steps),
         )  # fmt: skip
-        text = _scanned(loop, total, stored, ctype, lanes, names)
+        size, knob = unit.knob("SCAN_BLOCK", 256, (64, 128, 256, 512, 1024))
+        text = _scanned(loop, total, stored, ctype, lanes, names, size)
         yield (
             *unit.include("cstdint"),
+            knob,
             unit.definition(helper),
             Edit(loop.start, loop.end, reindent(text, loop.indent)),
         )
 
 
 def _scanned(
-    loop: Loop, total: Reduction, stored: Node, ctype: str, lanes: int, names: dict[str, str]
+    loop: Loop, total: Reduction, stored: Node, ctype: str, lanes: int, names: dict[str, str], size: str
 ) -> str:
-    at, values = names["at"], names["values"]
+    at, values, part = names["at"], names["values"], names["part"]
     kept = [node for node in loop.statements if node is not total.node and not node.covers(stored)]
     before = "".join(node.text + "\n" for node in kept if node.kind != "preproc_call")
-    sign = "-" if re.search(rf"^{total.name}\s*-=", total.node.text) else ""
-    value = f"{sign}({total.value.text})" if sign else total.value.text
-    each = f"for ({loop.ctype} {loop.var} = {at}; {loop.var} < {at} + {lanes}; ++{loop.var})"
-    target = stored.with_names({loop.var: at})
+    negative = re.search(rf"^{total.name}\s*-=", total.node.text)
+    value = f"-({total.value.text})" if negative else total.value.text
+    each = f"for ({loop.ctype} {loop.var} = {at}; {loop.var} < {at} + {size}; ++{loop.var})"
+    target = stored.with_names({loop.var: f"({at} + {part})"})
     return f"""
 {loop.ctype} {at} = {loop.first};
-for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
-alignas(64) {ctype} {values}[{lanes}];
+for (; {at} + {size} <= {loop.bound}; {at} += {size}) {{
+alignas(64) {ctype} {values}[{size}];
 {each} {{
 {before}{values}[{loop.var} - {at}] = {value};
 }}
-{total.name} = {names["scan_block"]}({values}, &{target}, {total.name});
+for ({loop.ctype} {part} = 0; {part} < {size}; {part} += {lanes}) {{
+{total.name} = {names["scan_block"]}({values} + {part}, &{target}, {total.name});
+}}
 }}
 {loop.header(at)} {loop.body.text}"""
 

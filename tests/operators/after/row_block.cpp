@@ -1,36 +1,32 @@
 #include <cmath>
 #include <cstdint>
 
-constexpr int ROW_BLOCK = 2;  // tune: 1 2 4 8
-
 extern "C" void kernel_function(const float* x, const float* w, float* out, const int64_t* shapes) {
     const int64_t rows = shapes[0], n = shapes[1];
     #pragma omp parallel for
-    for (int64_t r_block = 0; r_block < rows; r_block += ROW_BLOCK) {
-        if (r_block + ROW_BLOCK <= rows) {
-            const float* in[ROW_BLOCK];
-            for (int k = 0; k < ROW_BLOCK; ++k) in[k] = x + (r_block + k) * n;
-            float* y[ROW_BLOCK];
-            for (int k = 0; k < ROW_BLOCK; ++k) y[k] = out + (r_block + k) * n;
-            float top[ROW_BLOCK];
-            for (int k = 0; k < ROW_BLOCK; ++k) top[k] = -INFINITY;
+    for (int64_t r_block = 0; r_block < rows; r_block += 2) {
+        if (r_block + 2 <= rows) {
+            const float* in_0 = x + r_block * n;
+            const float* in_1 = x + (r_block + 1) * n;
+            float* y_0 = out + r_block * n;
+            float* y_1 = out + (r_block + 1) * n;
+            float top_0 = -INFINITY;
+            float top_1 = -INFINITY;
             for (int64_t i = 0; i < n; ++i) {
-                for (int k = 0; k < ROW_BLOCK; ++k) {
-                    top[k] = in[k][i] > top[k] ? in[k][i] : top[k];
-                }
+                top_0 = in_0[i] > top_0 ? in_0[i] : top_0;
+                top_1 = in_1[i] > top_1 ? in_1[i] : top_1;
             }
-            float total[ROW_BLOCK];
-            for (int k = 0; k < ROW_BLOCK; ++k) total[k] = 0.0f;
+            float total_0 = 0.0f;
+            float total_1 = 0.0f;
             for (int64_t i = 0; i < n; ++i) {
-                for (int k = 0; k < ROW_BLOCK; ++k) {
-                    y[k][i] = expf(in[k][i] - top[k]);
-                    total[k] += y[k][i];
-                }
+                y_0[i] = expf(in_0[i] - top_0);
+                total_0 += y_0[i];
+                y_1[i] = expf(in_1[i] - top_1);
+                total_1 += y_1[i];
             }
             for (int64_t i = 0; i < n; ++i) {
-                for (int k = 0; k < ROW_BLOCK; ++k) {
-                    y[k][i] = y[k][i] / total[k] * w[i];
-                }
+                y_0[i] = y_0[i] / total_0 * w[i];
+                y_1[i] = y_1[i] / total_1 * w[i];
             }
         } else {
             for (int64_t r = r_block; r < rows; ++r) {

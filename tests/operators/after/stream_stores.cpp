@@ -42,6 +42,7 @@ extern "C" void kernel_function(const float* x, const float* w, float* out, cons
         }
         for (; at + count <= n; at += count) {
             alignas(64) float values[count];
+            #pragma omp simd simdlen(64 / sizeof(float))
             for (int64_t i = at; i < at + count; ++i) {
                 const float v = x[r * n + i] + w[i];
                 values[i - at] = 0.5f * v * (1.0f + std::tanh(0.79788456f * (v + 0.044715f * v * v * v)));
