@@ -109,7 +109,7 @@ def call_arguments(given: object, where: str, what: str) -> tuple[tuple[Any, ...
     return tuple(given), {}
 
 
-def numbers_in(given: object) -> list[Any]:
+def numbers_in(given: object) -> list[int | float | str]:
     """Numbers, words and flags anywhere in it."""
     return [leaf for leaf in _pytree.tree_leaves(given) if isinstance(leaf, int | float | str)]
 

@@ -28,14 +28,11 @@ PRIMES = (251, 127, 61, 31, 13, 7, 5, 3, 2)
 DISTRIBUTIONS = (None, "normal", "rowscale", "large", "uniform", "tiny", "spiky", "normal")
 
 
-def derived_cases(
-    source: Source, given: Program, signature: Signature, template: LoadedCase | None
-) -> list[LoadedCase]:
+def derived_cases(source: Source, signature: Signature, template: LoadedCase | None) -> list[LoadedCase]:
     """At most eight cases, smaller, odd, prime and one.
 
     Args:
         source: the problem file.
-        given: the file as it is.
         signature: of the given case.
         template: the given case, or None where it does not fit the machine; then the first derived one is
             timed.
@@ -53,7 +50,7 @@ def derived_cases(
         shown = {name: value for name, value in overrides.items() if value != plain[name]}
         if not shown:
             continue
-        loaded = _loaded(source, shown, given, signature, template)
+        loaded = _loaded(source, shown, signature, template)
         if loaded is not None:
             timed = template is None and not found
             found.append(_with_distribution(loaded, DISTRIBUTIONS[len(found)]).but(timed=timed))
@@ -116,7 +113,6 @@ def _shrunk(source: Source, sizes: list[str], signature: Signature, limit: int) 
 def _loaded(
     source: Source,
     overrides: dict[str, int],
-    given: Program,
     signature: Signature,
     template: LoadedCase | None,
 ) -> LoadedCase | None:
@@ -128,7 +124,7 @@ def _loaded(
             return None
         if any(0 in spec.shape for spec in found.inputs + found.outputs):
             return None
-        if not _numbers_are_visible(given, program, found):
+        if not _numbers_are_visible(signature, found):
             return None
     except ProblemError:
         return None
@@ -144,10 +140,10 @@ def _loaded(
     return loaded if runs_well(loaded) else None
 
 
-def _numbers_are_visible(given: Program, program: Program, signature: Signature) -> bool:
+def _numbers_are_visible(given: Signature, signature: Signature) -> bool:
     """Whether every number that differs from the given case's is an extent of some argument."""
     extents = {extent for spec in signature.arguments for extent in spec.shape}
-    before, after = given.numbers(), program.numbers()
+    before, after = given.numbers, signature.numbers
     if len(before) != len(after):
         return False
     return all(new == old or new in extents for old, new in zip(before, after, strict=True))

@@ -108,7 +108,7 @@ def load(spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = N
         notes += remarks
     if not declared:
         template = loaded[0] if loaded else None
-        derived = derived_cases(source, given, signature, template)
+        derived = derived_cases(source, signature, template)
         if template is None and derived:
             derived[0], remarks = examine(derived[0])
             derived = _alike(derived)

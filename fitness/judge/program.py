@@ -120,10 +120,6 @@ class Program:
             given = self.module.get_inputs()
         return Arguments(given, self.where)
 
-    def numbers(self) -> list[Any]:
-        """Numbers that the model or forward() is given: constants of the problem."""
-        return [*numbers_in(self.module.get_init_inputs()), *self.arguments.scalars]
-
     # -- one called on the other ---------------------------------------------------------------------
 
     def bound(self, model: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,6 +160,7 @@ class Program:
             specs(names, inputs),
             specs(c_names(self.aliases, taken=names), parameters),
             specs(output_names(len(outputs)), outputs),
+            (*numbers_in(self.module.get_init_inputs()), *numbers_in(self.arguments.scalars)),
         )
 
 

@@ -12,11 +12,12 @@ from fitness.card import TensorSpec
 
 @dataclass(frozen=True)
 class Signature:
-    """Specs of the entry's arguments."""
+    """Specs of the entry's arguments, and the numbers that the model or forward() is given."""
 
     inputs: tuple[TensorSpec, ...]
     parameters: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    numbers: tuple[int | float | str, ...] = ()
 
     @property
     def arguments(self) -> tuple[TensorSpec, ...]:
