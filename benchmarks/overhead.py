@@ -77,6 +77,7 @@ def measure(candidates: int, builtin: bool) -> dict[str, object]:
     if not builtin:
         toolbox.register("mutate", Append())
     watch = Stopwatch()
+    processor = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         seed = Path(folder) / "seed.cpp"
         seed.write_text(SEED)
@@ -89,6 +90,7 @@ def measure(candidates: int, builtin: bool) -> dict[str, object]:
             run_dir=Path(folder) / "run",
             toolbox=toolbox,
         )
+        processor = time.process_time() - processor
         size = sum(file.stat().st_size for file in (Path(folder) / "run").rglob("*") if file.is_file())
     done = len(watch.at) - 1
     edges = [done * n // WINDOWS for n in range(WINDOWS + 1)]
@@ -97,6 +99,7 @@ def measure(candidates: int, builtin: bool) -> dict[str, object]:
         "candidates": done,
         "windows_ms": [1e3 * (watch.at[b] - watch.at[a]) / max(1, b - a) for a, b in pairwise(edges)],
         "mean_ms": 1e3 * (watch.at[-1] - watch.at[0]) / max(1, done),
+        "processor_ms": 1e3 * processor / max(1, done),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "disk_mb": size / 2**20,
     }
@@ -104,17 +107,23 @@ def measure(candidates: int, builtin: bool) -> dict[str, object]:
 
 def table(rows: Sequence[dict[str, object]]) -> str:
     """The rows in Markdown, with machine, date and command."""
-    lines = [
-        "| operators | candidates | ms each | first tenth | last tenth | slowest tenth | peak MB | disk MB |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    columns = (
+        "operators",
+        "candidates",
+        "ms each",
+        "processor ms",
+        "first tenth",
+        "last tenth",
+        "slowest tenth",
+    )
+    cells: list[tuple[object, ...]] = [(*columns, "peak MB", "disk MB"), ("---",) * 9]
     for row in rows:
         windows = row["windows_ms"]
         assert isinstance(windows, list)
-        lines.append(
-            f"| {row['operators']} | {row['candidates']} | {row['mean_ms']:.2f} | {windows[0]:.2f} "
-            f"| {windows[-1]:.2f} | {max(windows):.2f} | {row['peak_mb']:.0f} | {row['disk_mb']:.0f} |"
-        )
+        times = (row["mean_ms"], row["processor_ms"], windows[0], windows[-1], max(windows))
+        sizes = (f"{row[size]:.0f}" for size in ("peak_mb", "disk_mb"))
+        cells.append((row["operators"], row["candidates"], *(f"{time:.2f}" for time in times), *sizes))
+    lines = [f"| {' | '.join(map(str, line))} |" for line in cells]
     command = f"python benchmarks/overhead.py {' '.join(sys.argv[1:])}".strip()
     machine = f"{_processor()}, Python {platform.python_version()}, {datetime.date.today()}, `{command}`"
     return "\n".join([*lines, "", machine, ""])

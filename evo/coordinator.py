@@ -25,7 +25,7 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
-STEPS_BEYOND_A_DUPLICATE = 4  # mutations in a row, each on top of the last, until a child is new
+ATTEMPTS = 5  # of one ask, until a child is no duplicate
 PROMOTION_SHARE = 0.25  # of device time, before the closing measurements
 
 
@@ -166,7 +166,7 @@ class Coordinator:
     def _propose(self, ask: int, known: set[str]) -> Stillborn | tuple[Draft, Admission]:
         draft = self._strategy.ask(ask, self._state, self._course)
         reason = draft.reason
-        for _ in range(STEPS_BEYOND_A_DUPLICATE):
+        for attempt in range(1, ATTEMPTS + 1):
             if draft.proposal is None:
                 break
             admission = self._device.admit(draft.proposal.kernel)
@@ -177,7 +177,7 @@ class Coordinator:
                 known.add(admission.normal_sha)
                 return draft, admission
             reason = "a duplicate of an earlier kernel"
-            draft = self._strategy.onward(draft, self._state)
+            draft = self._strategy.onward(draft, self._state, attempt)
         return _stillborn(draft, reason)
 
     def _judge(self, id: int, built: Built | Verdict) -> None:

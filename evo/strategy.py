@@ -16,6 +16,8 @@ from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.state import State
 
+SIBLINGS = 2  # further children of the same parent, before mutations are piled up to leave known ground
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -89,12 +91,21 @@ class Strategy:
                 return Draft(ask, child.operator, parents, child, rng)
         return self._mutate(Draft(ask, "mutate", (one.id,), None, rng), self._kernel_of(one.id), state)
 
-    def onward(self, draft: Draft, state: State) -> Draft:
-        """After a child that is known already: a mutation on top of it, or the tuner's next numbers."""
+    def onward(self, draft: Draft, state: State, attempt: int) -> Draft:
+        """After a child that is known already: another of the same parent, later one on top of it.
+
+        Args:
+            draft: whose child is a duplicate.
+            state: the population.
+            attempt: how many duplicates this ask has met, from 1.
+        """
         if draft.proposal is None or draft.operator == SEED:
             return replace(draft, proposal=None)
         if draft.tried is not None:
             return self._tune(replace(draft, tried=(*draft.tried, (draft.proposal.kernel, None))))
+        if attempt <= SIBLINGS:
+            parent = self._kernel_of(draft.parents[0])
+            return self._mutate(replace(draft, parents=draft.parents[:1], proposal=None), parent, state)
         return self._mutate(draft, draft.proposal.kernel, state)
 
     def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
