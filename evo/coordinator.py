@@ -70,7 +70,7 @@ class Coordinator:
         self._log, self._state, self._course = log, state, course
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
-        self._device = Device(open_target, self._calibrated, self._batch, target)
+        self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target)
         self._artifacts: dict[str, int] = {}  # hash of machine code: the kernel that had it first
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
 

@@ -10,6 +10,8 @@ from populations.calibration import Calibration
 from populations.kernel import Kernel
 from populations.verdict import Verdict
 
+CALIBRATING = "measuring the baselines"
+
 
 class Device:
     """A target that may die and come back. Use it from one thread.
@@ -17,6 +19,7 @@ class Device:
     Args:
         open_target: opens it, with the problem loaded.
         calibrated: told of every calibration.
+        doing: told when one begins.
         side_by_side: how many builds run at once.
         target: one that is open already; it is closed with the device.
     """
@@ -25,10 +28,11 @@ class Device:
         self,
         open_target: Callable[[], Target],
         calibrated: Callable[[Calibration], None],
+        doing: Callable[[str], None],
         side_by_side: int,
         target: Target | None = None,
     ) -> None:
-        self._open_target, self._calibrated = open_target, calibrated
+        self._open_target, self._calibrated, self._doing = open_target, calibrated, doing
         self._target, self._ready = target, False
         self._threads = ThreadPoolExecutor(side_by_side, thread_name_prefix="build")
 
@@ -77,6 +81,7 @@ class Device:
         if self._target is None:
             self._target = self._open_target()
         if not self._ready:
+            self._doing(CALIBRATING)
             self._calibrated(self._target.calibrate())
             self._ready = True
         return self._target

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from evo.device import CALIBRATING
 from populations.events import Calibrated, Event, Judged, Promoted, Stopped
 from populations.individual import Individual
 from populations.state import State
@@ -58,14 +59,15 @@ class Lines:
                 self._say(f"{state.evaluations} kernels judged; stopped: {why}")
 
     def doing(self, what: str) -> None:
-        """Too fast for lines."""
+        """Say it of what takes long; the rest is too fast for lines."""
+        if what == CALIBRATING:
+            self._say(what)
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
         self._said = time.monotonic()
 
     def __enter__(self) -> Lines:
-        self._say("loading the problem, then measuring its baselines")
         return self
 
     def __exit__(self, *_: object) -> None:
