@@ -164,7 +164,7 @@ HEAD = """# Calibration of the gate
 Errors are in units of the bound, so 1 is the limit. *Honest*: the worst of all honest float32 implementations
 over all distributions and lengths. *One accumulator*: the worst of those that sum a whole row into a single
 float, forwards or backwards. *bf16*, *fp16*: the operation on inputs rounded to that precision, its worst
-error over everyday distributions; shown is the length at which it is least. *Mutant*: the worst error of every
+error over everyday distributions; shown is the length at which it is least. *Mutant*: the worst error of each
 mutant; shown is the weakest.
 
 | operation | bound | honest | where | one accumulator | where | bf16 | fp16 | weakest mutant |
@@ -213,6 +213,7 @@ def main() -> None:
     )
     parser.add_argument("operations", nargs="*", help="only these; the table is printed, not written")
     wanted = parser.parse_args().operations
+    torch.set_num_threads(1)  # small tensors; and the machine may have other work
     start, table = time.monotonic(), []
     for make in OPERATIONS:
         operation = make()

@@ -141,9 +141,9 @@ def quantize_int8() -> Operation:
     def truncated(x: Tensor) -> tuple[Tensor, Tensor]:
         return whole(torch.trunc(x / scale_of(x))), scale_of(x)
 
-    def away(x: Tensor) -> tuple[Tensor, Tensor]:
+    def early(x: Tensor) -> tuple[Tensor, Tensor]:
         q = x / scale_of(x)
-        return whole(torch.trunc(q + 0.5001 * q.sign())), scale_of(x)
+        return whole(torch.trunc(q + 0.51 * q.sign())), scale_of(x)
 
     def of_128(x: Tensor) -> tuple[Tensor, Tensor]:
         scale = scale_of(x) * 127 / 128
@@ -162,7 +162,7 @@ def quantize_int8() -> Operation:
             "constant": by_constant,
             "magic number": lambda x: (whole((x / scale_of(x) + magic) - magic), scale_of(x)),
         },
-        {"truncated": truncated, "away from zero": away, "over 128": of_128},
+        {"truncated": truncated, "rounds up early": early, "over 128": of_128},
         lengths=(7, 4096),
         distributions=(*EVERYDAY, "large", "tiny", "ties"),
     )

@@ -102,7 +102,7 @@ def online(x: Tensor, exp: Exp = torch.exp, block: int = 256) -> tuple[Tensor, T
     size = torch.zeros_like(top)
     for part in x.split(block, dim=-1):
         higher = torch.maximum(top, part.amax(-1, keepdim=True))
-        size = size * exp(top - higher) + sequential(exp(part - higher))
+        size = size * exp(top - higher) + lanes(exp(part - higher))
         top = higher
     return top, size
 

@@ -142,8 +142,10 @@ def _bound(allowance: Allowance, y: Tensor, spec: TensorSpec) -> Bound:
     u_out = _unit(spec)
     output = torch.finfo(getattr(torch, spec.dtype))
     smallest = output.tiny * output.eps  # the smallest subnormal
-    allowed = allowance.error + u_out * y.abs() + (SUBNORMALS + allowance.n) * smallest
-    return Bound(allowed, allowance.n, _accumulation([spec]), u_out, typical=allowance.typical)
+    lost = (SUBNORMALS + allowance.n) * smallest
+    u = _accumulation([spec])
+    typical = None if allowance.typical is None else allowance.typical + lost / u
+    return Bound(allowance.error + u_out * y.abs() + lost, allowance.n, u, u_out, typical=typical)
 
 
 def _unit(spec: TensorSpec) -> float:

@@ -118,6 +118,8 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return y + U * (8 + n**0.5) * torch.maximum(typical, y.abs()) * self._draw(y)
         before, after = _amplitudes(name, args)
         result = func(*tree_map(lambda t: self._relative(t, before), args), **kwargs)
+        if name == "gelu":  # 1 + erf cancels for negative x
+            result = result + U * 16 * args[0] * self._draw(result)
         return tree_map(lambda t: self._relative(t, after), result)
 
     def _relative(self, value: Any, amplitude: float) -> Any:
@@ -137,7 +139,8 @@ def _amplitudes(name: str, args: tuple[Any, ...]) -> tuple[float, float]:
     """Relative noise of inputs and of outputs, in units of u."""
     x = _operands(args)[0]
     if name in EXPONENTIAL_SUMS:
-        return 8.0, 32 + math.sqrt(_extent(x, args[1]))
+        n = _extent(x, args[1])
+        return 8.0, 32 + math.sqrt(n) + n / 64
     if name in PRODUCTS:
         root = math.sqrt(_extent(x, args[1] if len(args) > 1 else None))
         return 8 + root, 16 + root
