@@ -29,12 +29,8 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_every_way_to_write_an_integer_constant_can_be_overridden(tmp_path: Path) -> None:
-    source = read(
-        written(
-            tmp_path,
-            "A, B = 1, 2\nC: int = 3  # ü\nD = (4 *\n  2); E = 2**5\nF = G = 6\nH = 2 * A\nBIG = 1e3\nI = -1\n",
-        )
-    )
+    text = "A, B = 1, 2\nC: int = 3  # ü\nD = (4 *\n  2); E = 2**5\nF = G = 6\nH = 2 * A\nBIG = 1e3\nI = -1\n"
+    source = read(written(tmp_path, text))
     values = {name: constant.value for name, constant in source.constants.items()}
     assert values == {"A": 1, "B": 2, "C": 3, "D": 8, "E": 32, "F": 6, "G": 6, "H": 2, "I": -1}
     module = source.execute({name: 10 + n for n, name in enumerate("ABCDEFG")})

@@ -62,12 +62,12 @@ def _rows_ordered(rows: Tensor, eps: float) -> bool:
     spread = rows.amax(1) - rows.amin(1)
     if bool((spread == length - 1).all()) and all(row.unique().numel() == length for row in rows):
         return True  # permutations
-    within = max(
-        8 * eps / length**0.5, 1e-6
-    )  # rounding explains it; for independent elements it is 0.6 / sqrt n
-    return _same(rows.sum(1), within) or _same(
-        rows.norm(dim=1), within
-    )  # probabilities, one-hot, unit vectors
+    # What rounding explains; sums of independent elements differ by about 0.6 / sqrt(length).
+    within = max(8 * eps / length**0.5, 1e-6)
+    if _same(rows.sum(1), within):
+        return True  # probabilities, one-hot
+    whole = bool((rows == rows.round()).all())  # rows of 1 and -1 have one norm without being ordered
+    return not whole and _same(rows.norm(dim=1), within)  # unit vectors
 
 
 def _same(row_values: Tensor, within: float) -> bool:
