@@ -17,12 +17,13 @@ from pydantic import TypeAdapter
 import fitness
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
-from evo.settings import Settings, SettingsError, checked
+from evo.settings import Settings, checked
+from evo.starting import admitted, built_in, given
 from evo.strategy import Strategy
 from evo.toolset import LANGUAGES, compose, structure
 from fitness import machine
 from fitness.card import ProblemCard
-from fitness.target import Admission, Built, DeviceError, Target
+from fitness.target import DeviceError, Target
 from operators.proposal import Brief, Proposal
 from populations import folder as folders
 from populations.events import Started
@@ -74,14 +75,14 @@ def start(
     problem = str(Path(problem).resolve()) if Path(problem).is_file() else problem
     language = LANGUAGES.get(target, "cpp")
     toolbox = toolbox or compose(language, settings)
-    starting = [*_given(seeds, language), *_built_in(problem)]
+    starting = [*given(seeds, language), *built_in(problem)]
     path = _folder(run_dir, problem)
     told: dict[str, Any] = {"search": settings.model_dump(mode="json"), "sandboxed": sandboxed}
     opener = _opener(target, problem, path, settings.seed, sandboxed)
     opened: Target | None = None
     try:
         opened = opener()
-        kernels = _admitted(opened, starting, problem)
+        kernels = admitted(opened, starting, problem)
         told["seeds"] = [asdict(seed.kernel) | {"rationale": seed.rationale} for seed in kernels]
         folders.make_folder(path, _toml({"problem": problem, "target": target, **told["search"]}))
         log = EventLog.create(path, Started(problem, target, settings.seed, told, asdict(opened.card)))
@@ -202,51 +203,6 @@ def _brief(card: ProblemCard) -> Brief:
         line_bytes=machine.line_bytes(),
         vector_bytes=machine.vector_bytes(),
     )
-
-
-def _given(files: Sequence[Path], language: str) -> list[tuple[str, Proposal]]:
-    """The user's starting kernels, each with the words that name it in a message."""
-    found = []
-    for file in files:
-        try:
-            source = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise SettingsError(f"--seeds {file} cannot be read: {why}; check the path") from None
-        found.append((f"--seeds {file}", Proposal(Kernel(source, language), SEED, f"given: {file.name}")))
-    return found
-
-
-def _built_in(problem: str) -> list[tuple[str, Proposal]]:
-    if problem not in fitness.problem_names():
-        return []
-    from populations.seeds import seeds
-
-    return [
-        (
-            f"seed {seed.name}",
-            Proposal(Kernel(seed.source, seed.language), SEED, f"{seed.name}: {seed.summary}"),
-        )
-        for seed in seeds(problem)
-    ]
-
-
-def _admitted(target: Target, starting: Sequence[tuple[str, Proposal]], problem: str) -> list[Proposal]:
-    """The starting kernels, none twice. A given one that does not compile is its owner's to mend first."""
-    kernels: dict[str, Proposal] = {}
-    for words, proposal in starting:
-        admission = target.admit(proposal.kernel)
-        if not isinstance(admission, Admission):
-            raise SettingsError(f"{words}: {admission.reason}")
-        if words.startswith("--seeds") and not isinstance(built := target.build(admission), Built):
-            raise SettingsError(f"{words}: {built.reason}; mend it, or leave it out")
-        kernels.setdefault(admission.normal_sha, proposal)
-    if not kernels:
-        raise SettingsError(
-            f"{problem} has no built-in starting kernel: give one with --seeds FILE "
-            f"(`kernel-evo problems {problem} --signature` prints its entry)"
-        )
-    return list(kernels.values())
 
 
 def _folder(run_dir: Path | None, problem: str) -> Path:
