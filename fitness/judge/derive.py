@@ -7,6 +7,7 @@ of groups) is left alone.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 
@@ -39,12 +40,13 @@ def derived_cases(source: Source, signature: Signature, template: LoadedCase | N
     """
     deadline = time.monotonic() + MOST_SECONDS
     sizes = source.sizes_used_by("get_inputs")
-    limit = BASE_BYTES if template else MOST_BYTES // 2
-    base = _shrunk(source, sizes, signature, limit)
+    base = _shrunk(source, sizes, signature, BASE_BYTES)
     plain = {name: source.constants[name].value for name in sizes}
-    variants = _variants({**plain, **base}, base)
+    variants: Iterator[dict[str, int]] = _variants({**plain, **base}, base)
     found: list[LoadedCase] = []
-    for number, overrides in enumerate(variants if template else _chained(base, variants)):
+    if template is None:  # one as large as may be comes first, for timing
+        variants = itertools.chain([_shrunk(source, sizes, signature, MOST_BYTES // 2), base], variants)
+    for number, overrides in enumerate(variants):
         if len(found) == MOST_CASES or number == MOST_ATTEMPTS or time.monotonic() > deadline:
             break
         shown = {name: value for name, value in overrides.items() if value != plain[name]}
@@ -55,11 +57,6 @@ def derived_cases(source: Source, signature: Signature, template: LoadedCase | N
             timed = template is None and not found
             found.append(_with_distribution(loaded, DISTRIBUTIONS[len(found)]).but(timed=timed))
     return found
-
-
-def _chained(base: dict[str, int], variants: Iterator[dict[str, int]]) -> Iterator[dict[str, int]]:
-    yield base
-    yield from variants
 
 
 def _variants(values: Mapping[str, int], base: Mapping[str, int]) -> Iterator[dict[str, int]]:
