@@ -1,10 +1,10 @@
 """The README's table: every CPU problem, from seeds to the best evolved kernel, warm and cold.
 
-    .venv/bin/python benchmarks/cpu_table.py [--minutes 2.5] [--only softmax,rope] [--out docs/results/cpu-table]
+    .venv/bin/python benchmarks/cpu_table.py [--minutes 2.5] [--only softmax,rope]
 
-One search per problem; results are kept per problem, so a stopped run goes on where it was (``--again`` starts over).
-Every number comes from ``kernel-evo run --json``: the winner's last measurement of 15 interleaved rounds, beside the
-stronger baseline in the same rounds.
+One search per problem; results are kept per problem, so a stopped run goes on where it was (``--again``
+starts over). Every number comes from ``kernel-evo run``: the winner's last measurement of 15 interleaved
+rounds, beside the stronger baseline in the same rounds.
 """
 
 from __future__ import annotations
@@ -14,58 +14,76 @@ import datetime
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import fitness
-from fitness import machine
+import populations
+from evo.summary import standing
 
 README = Path(__file__).parent.parent / "README.md"
 START, END = "<!-- table: benchmarks/cpu_table.py -->\n", "<!-- end of table -->\n"
 
 
 def search(problem: str, minutes: float, folder: Path) -> dict[str, Any]:
-    """One search in a process of its own; its JSON."""
+    """One search in a process of its own; what the table needs of it."""
+    path = folder / f"{problem}-{datetime.datetime.now():%m%d-%H%M%S}"
     command = [sys.executable, "-m", "evo", "run", problem, "--target", "cpu", "--effort", "full"]
-    command += ["--minutes", str(minutes), "--seed", "1", "--run-dir", str(folder / "runs" / problem), "--json"]
+    command += ["--minutes", str(minutes), "--seed", "1", "--run-dir", str(path), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    told: dict[str, Any] = json.loads(done.stdout)
+    run = populations.open(path)
+    stand = standing(run)
+    assert stand.best is not None and run.calibration is not None
+    assert stand.best.verdict is not None
+    return {
+        "problem": problem,
+        "date": datetime.date.today().isoformat(),
+        "machine": run.calibration.machine,
+        "evaluations": told["evaluations"],
+        "baselines": told["baselines"],
+        "seed_best": told["seed_best"],
+        "beats_seed": stand.beats_seed,
+        "fitness": stand.best.fitness,
+        "operator": stand.best.operator,
+        "timings": [asdict(timing) for case in stand.best.verdict.cases for timing in case.timings],
+    }
 
 
 def row(result: dict[str, Any]) -> str:
     """One line of the table."""
-    best = result["best"]
-    warm, cold = (next(t for t in best["timings"] if t["policy"] == policy) for policy in ("warm", "cold"))
-    baselines = {(b["name"], b["policy"]): b for b in result["baselines"]}
-
-    def us(name: str) -> str:
-        median = baselines[name, "warm"]["median"]
-        return f"{median * 1e6:.0f}" if median else "–"
+    warm, cold = (next(t for t in result["timings"] if t["policy"] == policy) for policy in ("warm", "cold"))
+    medians = {b["name"]: b["median_us"] for b in result["baselines"] if b["policy"] == "warm"}
 
     def ratio(timing: dict[str, Any]) -> str:
         low, high = timing["speedup_ci95"]
         return f"{timing['speedup']:.2f} [{low:.2f}, {high:.2f}]"
 
-    noise = 100 * max(warm["noise_floor"], cold["noise_floor"])
-    seed = result["seed_best"]
+    noise = " / ".join(f"{100 * timing['noise_floor']:.1f}" for timing in (warm, cold))
+    beaten = "" if result["beats_seed"] else " (the seed)"
     return (
-        f"| {result['problem']} | {us('eager')} | {us('torch.compile')} | {warm['median'] * 1e6:.0f} | "
-        f"{seed:.2f} | **{ratio(warm)}** | {ratio(cold)} | {noise:.1f} % | {result['evaluations']} |"
+        f"| {result['problem']} | {medians['eager']:.0f} | {medians['torch.compile']:.0f} | "
+        f"{warm['median'] * 1e6:.0f} | {result['seed_best']:.2f} | **{ratio(warm)}**{beaten} | "
+        f"{ratio(cold)} | {noise} | {result['evaluations']} |"
     )
 
 
 def table(results: list[dict[str, Any]], minutes: float) -> str:
     """The whole table, with machine, date and command."""
-    facts = machine.facts()
-    head = "| problem | eager µs | compile µs | evolved µs | best seed | evolved, warm | evolved, cold | A/A | kernels |"
+    facts = results[0]["machine"]
+    head = (
+        "| problem | eager µs | compile µs | evolved µs | best seed | evolved, warm | evolved, cold "
+        "| A/A % warm / cold | kernels |"
+    )
     rule = "|---|---:|---:|---:|---:|---|---|---:|---:|"
-    wins = sum(r["best"]["fitness"] is not None and r["best"]["fitness"] > 0 for r in results)
+    wins = sum(r["fitness"] is not None and r["fitness"] > r["timings"][0]["noise_floor"] for r in results)
     about = (
-        f"{wins} of {len(results)} beat the stronger of eager and `torch.compile` by the lower end of their interval. "
-        f"Times are warm; the last columns are speed-ups over the stronger baseline with 95 percent intervals, the A/A "
-        f"half-width, and kernels evaluated. {facts['cpu']}, {facts['cores']} cores, "
-        f"{datetime.date.today().isoformat()}, `make table` ({minutes:g} minutes a problem).\n"
+        f"{wins} of {len(results)} beat the stronger of eager and `torch.compile` by the lower end of their "
+        "interval and more than the noise. Times are warm; speed-ups are over the stronger baseline, timed "
+        "in the same rounds, with 95 percent intervals; A/A is the half-width of the baseline against itself. "
+        f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, {results[0]['date']}, "
+        f"`make table` ({minutes:g} minutes a problem).\n"
     )
     return "\n".join([head, rule, *(row(r) for r in results)]) + "\n\n" + about
 
@@ -82,7 +100,9 @@ def main() -> None:
     for problem in options.only.split(","):
         kept = options.out / f"{problem}.json"
         if options.again or not kept.exists():
-            kept.write_text(json.dumps(search(problem, options.minutes, Path("runs") / "table"), indent=1) + "\n")
+            kept.write_text(
+                json.dumps(search(problem, options.minutes, Path("runs") / "table"), indent=1) + "\n"
+            )
     results = [json.loads(path.read_text()) for path in sorted(options.out.glob("*.json"))]
     text = table(results, options.minutes)
     print(text)

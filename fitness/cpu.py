@@ -101,7 +101,7 @@ class _Judge:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env=_environment(),
+                env=environment(),
                 start_new_session=True,  # a Ctrl-C in the terminal is the coordinator's to handle
             )
         self._pending = b""
@@ -159,7 +159,7 @@ class _Judge:
                     continue  # a request that the dead judge never read
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """What the judge's process gets: no secrets, pinned allocator and threads, a compile cache of its own."""
     cores = str(machine.cores())
     cache = native.cache_folder()

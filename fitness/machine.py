@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -106,10 +107,14 @@ def compiler_path() -> Path:
 
 
 @contextlib.contextmanager
-def lease(name: str) -> Iterator[None]:
+def lease(name: str, patience_s: float = 0.0) -> Iterator[None]:
     """Hold a device for this process: two judges at once would measure each other.
 
     The lock ends with the process, however that ends.
+
+    Args:
+        name: of the device.
+        patience_s: how long to wait for another holder to end.
 
     Raises:
         DeviceError: another process of this user holds it.
@@ -118,20 +123,30 @@ def lease(name: str) -> Iterator[None]:
     folder.mkdir(mode=0o700, exist_ok=True)
     file = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        deadline = time.monotonic() + patience_s
+        while not _locked(file) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if not _locked(file):
             holder = os.read(file, 32).decode(errors="replace").strip()
             who = f"process {holder}" if holder else "another process"
             raise DeviceError(
                 f"another judge holds the {name} ({who}); wait until it is done, or end it: "
                 "two at once would measure each other"
-            ) from None
+            )
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(file)
+
+
+def _locked(file: int) -> bool:
+    """Take the lock, or say that another has it; taking it twice is harmless."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _cpuinfo() -> list[str]:

@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,37 @@ from populations.calibration import Calibration
 from populations.kernel import Kernel
 
 PR_SET_PDEATHSIG = 1
+LEASE_S = 5.0  # a judge whose coordinator was just killed needs a moment to end
 CARD = TypeAdapter(ProblemCard)
 CALIBRATION = TypeAdapter(Calibration)
+
+
+class Service:
+    """What the judge does for one coordinator. The CPU is leased once a kernel runs."""
+
+    def __init__(self, leases: ExitStack) -> None:
+        self._leases = leases
+        self._leased = False
+        self._bench: Bench | None = None  # None: no problem opened yet
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The answer to one request, as JSON data.
+
+        Raises:
+            FitnessError: the problem or the machine is at fault.
+        """
+        if request["do"] == "open":
+            self._bench = _open(request)
+            return CARD.dump_python(self._bench.problem.card, mode="json")
+        if self._bench is None:
+            raise DeviceError("the judge was asked before a problem was opened")
+        if not self._leased:
+            self._leases.enter_context(machine.lease("cpu", patience_s=LEASE_S))
+            self._leased = True
+        if request["do"] == "calibrate":
+            return CALIBRATION.dump_python(self._bench.calibrate(), mode="json")
+        ask = self._bench.promote if request["do"] == "promote" else self._bench.screen
+        return ask(Path(request["library"])).to_json()
 
 
 def main() -> None:
@@ -49,27 +77,14 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_grad_enabled(False)
     torch.set_num_threads(machine.cores())
-
     with ExitStack() as leases:
-        bench: Bench | None = None
+        service = Service(leases)
         for line in sys.stdin:
-            request = json.loads(line)
             try:
-                if request["do"] == "open":
-                    leases.enter_context(machine.lease("cpu"))
-                    bench = _open(request)
-                    answer = CARD.dump_python(bench.problem.card, mode="json")
-                elif bench is None:
-                    raise DeviceError("the judge was asked before a problem was opened")
-                elif request["do"] == "calibrate":
-                    answer = CALIBRATION.dump_python(bench.calibrate(), mode="json")
-                else:
-                    ask: Callable[[Path], Any] = bench.promote if request["do"] == "promote" else bench.screen
-                    answer = ask(Path(request["library"])).to_json()
+                reply = {"answer": service.answer(json.loads(line))}
             except FitnessError as why:
-                answers.write(json.dumps({"error": type(why).__name__, "message": str(why)}) + "\n")
-            else:
-                answers.write(json.dumps({"answer": answer}) + "\n")
+                reply = {"error": type(why).__name__, "message": str(why)}
+            answers.write(json.dumps(reply) + "\n")
 
 
 def _open(request: dict[str, Any]) -> Bench:
