@@ -218,8 +218,9 @@ def main() -> None:
     for make in OPERATIONS:
         operation = make()
         if not wanted or operation.name in wanted:
-            table += calibrate(operation)
-            print("".join(line(row) for row in table[-2:]), end="", flush=True)
+            found = calibrate(operation)
+            table += found
+            print("".join(line(row) for row in found), end="", flush=True)
     if not wanted:
         RESULT.parent.mkdir(parents=True, exist_ok=True)
         RESULT.write_text(markdown(table, time.monotonic() - start))
