@@ -125,14 +125,14 @@ for (; {at} + {lanes} <= {loop.bound}; {at} += {lanes}) {{
     needs="a loop in any order around declarations and loops whose limits it does not change",
     reason="several rows at once share each load of what does not depend on the row, and hide latency",
 )
-def row_block(unit: Unit, _: Brief) -> Iterator[Edits]:
+def row_block(unit: Unit, _brief: Brief) -> Iterator[Edits]:
     """Unroll and jam: the inner loops run for two or four outer iterations at a time."""
     for outer in unit.loops:
         if outer.innermost or not outer.unit_step or not loose(outer) or "collapse" in outer.omp:
             continue
-        if "reduction" in outer.omp or not free_order(unit, outer) or not outer.straight:
+        if not free_order(unit, outer) or not outer.straight or reductions(unit, outer) is None:
             continue
-        if effects(unit, outer.function, outer.body).writes or outer.body.mentions("continue"):
+        if any(True for _ in outer.body.find("continue_statement")):
             continue
         for rows in (2, 4):
             jam = _jammed(unit, outer, rows)

@@ -19,8 +19,8 @@ SCAN = """
 typedef {ctype} {vector} __attribute__((vector_size({bytes})));
 typedef {index} {shift} __attribute__((vector_size({bytes})));
 
-// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them. The next
-// block waits for one addition only.
+// Running sums of the {lanes} values at `in`, added to `before`, go to `out`; returns the last of them.
+// The next block waits for one addition only.
 static inline {ctype} {name}(const {ctype}* in, {element}* out, {ctype} before) {{
     {vector} v;
     const {vector} zero = {{}};

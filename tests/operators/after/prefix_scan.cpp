@@ -6,8 +6,8 @@ constexpr int SCAN_BLOCK = 256;  // tune: 64 128 256 512 1024
 typedef float ScanVector __attribute__((vector_size(64)));
 typedef int32_t ScanShift __attribute__((vector_size(64)));
 
-// Running sums of the 16 values at `in`, added to `before`, go to `out`; returns the last of them. The next
-// block waits for one addition only.
+// Running sums of the 16 values at `in`, added to `before`, go to `out`; returns the last of them.
+// The next block waits for one addition only.
 static inline float scan_block(const float* in, float* out, float before) {
     ScanVector v;
     const ScanVector zero = {};
