@@ -71,7 +71,6 @@ class Coordinator:
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
         self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target)
-        self._artifacts: dict[str, int] = {}  # hash of machine code: the kernel that had it first
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
 
     @property
@@ -138,17 +137,19 @@ class Coordinator:
         events: list[Event] = []
         kernels: list[Kernel] = []
         ready: list[tuple[int, Built | Verdict]] = []
+        batch: dict[str, int] = {}  # machine code: the kernel of this batch that has it
         for proposal in proposals:
             if isinstance(proposal, Stillborn):
                 events.append(proposal)
                 continue
             draft, admission = proposal
             built, id = next(results), self._state.next_id + len(ready)
-            twin = self._artifacts.setdefault(built.artifact_sha, id) if isinstance(built, Built) else id
+            sha = built.artifact_sha if isinstance(built, Built) else None
+            twin = self._course.artifacts.get(sha) or batch.setdefault(sha, id) if sha else id
             if twin != id:
                 events.append(_stillborn(draft, f"the same machine code as kernel {twin}"))
                 continue
-            events.append(_proposed(id, draft, admission))
+            events.append(_proposed(id, draft, admission, sha))
             kernels.append(admission.kernel)
             ready.append((id, built))
         return events, kernels, ready
@@ -247,10 +248,10 @@ def _stillborn(draft: Draft, reason: str) -> Stillborn:
     return Stillborn(draft.ask, draft.operator, draft.parents, reason)
 
 
-def _proposed(id: int, draft: Draft, admission: Admission) -> Proposed:
+def _proposed(id: int, draft: Draft, admission: Admission, artifact_sha: str | None) -> Proposed:
     assert draft.proposal is not None
     kernel, usage = admission.kernel, draft.proposal.usage
     return Proposed(
         draft.ask, id, kernel.sha, admission.normal_sha, kernel.language, draft.parents, draft.operator,
-        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds,
+        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, artifact_sha,
     )  # fmt: skip

@@ -25,6 +25,7 @@ class Course:
 
     Attributes:
         due: roots of families with tune evaluations left, and how many.
+        artifacts: machine code by hash, and the first kernel that has it.
         barren: asks in a row that led to no evaluation.
         fresh: kernels promoted since the last first verdict; measuring them again would tell nothing new.
         seeds: ids of the starting kernels.
@@ -39,6 +40,7 @@ class Course:
         self._root: dict[int, int] = {}
         self._kin: dict[int, list[int]] = {}
         self.due: dict[int, int] = {}
+        self.artifacts: dict[str, int] = {}
         self.barren = 0
         self.fresh: set[int] = set()
         self.seeds: list[int] = []
@@ -75,6 +77,8 @@ class Course:
 
     def _propose(self, event: Proposed) -> None:
         self.barren = 0
+        if event.artifact_sha is not None:
+            self.artifacts.setdefault(event.artifact_sha, event.id)
         self._proposed[event.id] = event
         self._root[event.id] = event.id
         if event.operator == SEED:

@@ -42,7 +42,8 @@ class Calibrated:
 class Proposed:
     """An operator made a child that was admitted and is not a duplicate.
 
-    ``normal_sha`` is the hash of the source without comments and layout; duplicates are found by it.
+    ``normal_sha`` is the hash of the source without comments and layout, ``artifact_sha`` that of the machine
+    code (None: it did not build); duplicates are found by them.
     """
 
     ask: int
@@ -56,6 +57,7 @@ class Proposed:
     tokens: int = 0
     usd: float = 0.0
     seconds: float = 0.0
+    artifact_sha: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from torch import Tensor
 
-from fitness.judge.bounds import bounds
+from fitness.judge.bounds import Bound, bounds
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.compare import Comparison, compare
 from fitness.judge.problem import Draw, LoadedCase, Problem
@@ -52,7 +53,8 @@ class Gate:
 
     def stages(self, *, promotion: bool) -> Iterator[tuple[Stage, list[LoadedCase]]]:
         """The stages in order, each with the cases it adds."""
-        declared = [c for c in self._problem.cases if not c.case.derived]
+        loaded = self._problem.cases  # all derived where the given case does not fit this machine
+        declared = [c for c in loaded if not c.case.derived] or loaded
         by_size = sorted(declared, key=lambda c: sum(spec.nbytes for spec in c.case.arguments))
         visible = [c for c in by_size if not c.case.held_out]
         held_out = [c for c in declared if c.case.held_out]
@@ -132,10 +134,15 @@ class Gate:
 
 def judged(loaded: LoadedCase, draw: Draw, outputs: list[Tensor]) -> Comparison:
     """Outputs against the float64 reference, in units of the bound."""
+    return compare(outputs, *_right(loaded, draw))
+
+
+@lru_cache(maxsize=1)  # the mutant check asks a dozen times about one draw
+def _right(loaded: LoadedCase, draw: Draw) -> tuple[list[Tensor], list[Bound]]:
+    """The reference's outputs on a draw, and what each is allowed."""
     want = loaded.reference(draw.inputs, draw.parameters)
     inputs, parameters = widened(draw.inputs), widened(draw.parameters)
-    allowed = bounds(loaded.tolerance, inputs, parameters, want, loaded.case.outputs, loaded.reference)
-    return compare(outputs, want, allowed)
+    return want, bounds(loaded.tolerance, inputs, parameters, want, loaded.case.outputs, loaded.reference)
 
 
 def widened(tensors: list[Tensor]) -> list[Tensor]:
