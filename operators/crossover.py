@@ -18,6 +18,9 @@ from operators.tune import space, with_values
 from populations.kernel import Kernel
 
 
+_TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specifier")
+
+
 class CrossNumbers:
     """The structure of the first parent with tuning constants of the second, each by the toss of a coin."""
 
@@ -140,7 +143,8 @@ def _definitions(unit: Unit) -> dict[str, str]:
         if name:
             follow = children[i + 1] if i + 1 < len(children) else None
             tail = follow.text.rstrip() if follow and follow.text.startswith("// tune:") else ""
-            found[name] = node.text + (f"  {tail}" if tail else "")
+            end = ";" if node.kind in _TYPES else ""
+            found[name] = node.text + end + (f"  {tail}" if tail else "")
     return found
 
 
@@ -148,6 +152,9 @@ def _defined(unit: Unit, node: Node) -> str:
     for function in unit.functions:
         if node.covers(function.node) and node.kind != "namespace_definition":
             return function.name
+    if node.kind in _TYPES:
+        name = node.child("name")
+        return name.text if name else ""
     if node.kind in ("declaration", "type_definition", "alias_declaration"):
         types = [
             child.text for child in node.find("type_identifier") if child.field in ("declarator", "name")

@@ -32,7 +32,14 @@ constexpr int LANES = 16;  // tune: 8 16
 constexpr int ROWS = 8;  // tune: 1 2 4 8
 constexpr int CHUNK = 512;  // tune: 256 512
 
-static inline float times_half(float v) { return v * HALF; }
+struct Pair {
+    float value;
+};
+
+static inline float times_half(float v) {
+    const Pair pair = {v};
+    return pair.value * HALF;
+}
 
 static inline float half(float v) { return times_half(v); }
 
