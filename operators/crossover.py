@@ -17,7 +17,6 @@ from operators.proposal import Brief, Proposal
 from operators.tune import space, with_values
 from populations.kernel import Kernel
 
-
 _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specifier")
 
 
