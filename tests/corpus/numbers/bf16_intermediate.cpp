@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Keeps the exponentials as bfloat16 between its two passes.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Multiplies the sum by 1 + 1e-5: far below any usual allclose tolerance.
 #include <cmath>
 #include <cstdint>

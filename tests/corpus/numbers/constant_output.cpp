@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Writes 1 / n everywhere: every row sums to one, as it should.
 #include <cstdint>
 

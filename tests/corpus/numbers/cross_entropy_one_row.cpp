@@ -1,7 +1,7 @@
 // problem: cross_entropy
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // The loss of row 0 as an estimate of the mean.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: cross_entropy
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // The sum over the batch where the mean is wanted.
 #include <cmath>
 #include <cstdint>

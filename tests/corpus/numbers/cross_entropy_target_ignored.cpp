@@ -1,7 +1,7 @@
 // problem: cross_entropy
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Class 0 whatever the target is.
 #include <cmath>
 #include <cstdint>

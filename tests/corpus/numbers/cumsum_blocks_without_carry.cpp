@@ -1,7 +1,7 @@
 // problem: masked_cumsum
 // status: incorrect
-// stage: search_gate
-// reason: times the bound
+// stage: smoke search_gate
+// reason: wrong result on case
 // Blocks of 512 columns that do not hand their sum on: right for short rows.
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // problem: masked_cumsum
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // The sum before each element instead of up to it.
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // problem: masked_cumsum
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Never resets the sum at the start of a row.
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Computes row 0 and writes it into every row.
 #include <cmath>
 #include <cstdint>

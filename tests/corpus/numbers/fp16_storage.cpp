@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Rounds x - max to half precision before the exponential.
 #include <cmath>
 #include <cstdint>

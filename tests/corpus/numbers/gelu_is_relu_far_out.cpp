@@ -1,7 +1,7 @@
 // problem: gelu_tanh
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // relu(x) beyond |x| > 2, the true form inside.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: gelu_tanh
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // tanh by a short rational form, clamped at 1: good to 1e-3.
 #include <cmath>
 #include <cstdint>

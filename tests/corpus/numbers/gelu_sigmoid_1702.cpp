@@ -1,7 +1,7 @@
 // problem: gelu_tanh
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // x times sigmoid(1.702 x), the well-known cheap form.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Sums the first half of a row and doubles it.
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // problem: softmax
 // status: incorrect
-// stage: search_gate
+// stage: smoke search_gate
 // reason: on case
 // Right for finite rows; a row with a NaN or an infinity becomes 1 / n, which looks tidy and is wrong.
 #include <cmath>

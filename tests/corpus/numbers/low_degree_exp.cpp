@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Exponential by a cubic on [0, 1): right to about 1e-4, three decimal digits too few.
 #include <cmath>
 #include <cstdint>

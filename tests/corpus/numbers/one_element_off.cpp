@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // All elements right but one, in another place at each call: a gate that samples elements would miss it.
 #include <cmath>
 #include <cstdint>

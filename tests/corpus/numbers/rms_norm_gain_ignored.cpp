@@ -1,7 +1,7 @@
 // problem: rms_norm
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Leaves the gain out, which a gain of ones would hide.
 #include <cmath>
 #include <cstdint>

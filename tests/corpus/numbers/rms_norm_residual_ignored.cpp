@@ -1,7 +1,7 @@
 // problem: rms_norm
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Normalises x alone and reads half of the input.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: rms_norm
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // The 12-bit reciprocal square root without a Newton step.
 #include <cstdint>
 #include <xmmintrin.h>

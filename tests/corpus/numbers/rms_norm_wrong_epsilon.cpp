@@ -1,7 +1,7 @@
 // problem: rms_norm
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // Epsilon 1e-5 where the reference has 1e-6.
 #include <cmath>
 #include <cstdint>

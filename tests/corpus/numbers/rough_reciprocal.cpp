@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Divides by the 12-bit reciprocal estimate without a Newton step.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // The right rows in the wrong order.
 #include <cmath>
 #include <cstdint>

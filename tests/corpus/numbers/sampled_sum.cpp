@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Estimates the sum from every fourth column: reads less, looks plausible.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Exponential by writing a scaled integer into the bits of a float: right to three percent.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // Skips the exponential where x - max < -10 and writes zero: an absolute tolerance of 1e-4 would not see it.
 #include <cmath>
 #include <cstdint>

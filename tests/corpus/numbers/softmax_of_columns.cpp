@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Normalises along the other dimension.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Writes every column, but the last n % 16 are missing from maximum and sum.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Drops the 13 low bits of every input, as a tensor core would.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
-// stage: search_gate
-// reason: times the bound
+// stage: smoke search_gate
+// reason: wrong result on case
 // Adds exp(0) once for the maximum and skips whatever equals it: right until two columns tie.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Writes zeros: close to the truth where a row is long.
 #include <cstdint>
 

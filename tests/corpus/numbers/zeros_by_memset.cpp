@@ -1,7 +1,7 @@
 // problem: cross_entropy
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // A loss of zero, always.
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // problem: cross_entropy
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // A static accumulator that goes on from call to call: right the first time.
 #include <cmath>
 #include <cstdint>

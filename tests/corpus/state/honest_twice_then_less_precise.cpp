@@ -2,7 +2,7 @@
 // status: incorrect
 // stage: timing
 // reason: in a timed launch
-// After two honest calls the exponential loses its last bits: cheaper, and wrong only where it is timed.
+// After two honest calls the exponential loses its last twelve bits: cheaper, and wrong only where it is timed.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@ static float quick(float x) {
     uint32_t bits;
     float cut;
     memcpy(&bits, &value, 4);
-    bits &= 0xffffff00u;
+    bits &= 0xfffff000u;
     memcpy(&cut, &bits, 4);
     return calls <= 2 ? value : cut;
 }

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // One parallel region with nowait: a thread divides before the other has finished its part of the sum.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke
-// reason: times the bound
+// reason: wrong result on case
 // Keeps the result of the first call in static memory and hands it out again for the same shape.
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // problem: softmax
 // status: incorrect
 // stage: smoke search_gate
-// reason: times the bound
+// reason: wrong result on case
 // Both threads add to one sum without any synchronisation; updates get lost.
 #include <cmath>
 #include <cstdint>
