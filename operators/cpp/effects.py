@@ -7,12 +7,11 @@ their pointers come from the same buffer. Whatever this file cannot see through 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from operators.cpp.nodes import Node
 from operators.cpp.scalars import called, types_in
 from operators.cpp.structure import Function, declared_name, squeeze
-from operators.cpp.syntax import Unit
+from operators.cpp.syntax import Unit, once_per_unit
 
 PURE = {
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "pow", "tanh", "erf", "sin", "cos", "fma",
@@ -59,7 +58,7 @@ class Effects:
         return not self.opaque and not self.jumps and all(a.root for a in self.loads + self.stores)
 
 
-@lru_cache(maxsize=512)
+@once_per_unit
 def roots_in(unit: Unit, function: Function) -> dict[str, tuple[str | None, str]]:
     """For each pointer or array of a function: the buffer it points into, and its offset there.
 
@@ -110,7 +109,7 @@ def _sum(left: str, right: str) -> str:
     return left + right if right.startswith("-") else f"{left}+{right}"
 
 
-@lru_cache(maxsize=512)
+@once_per_unit
 def offsets_in(unit: Unit, function: Function) -> dict[str, str]:
     """Constant integers of a function that are sums or products of others, e.g. ``start``: "row*n"."""
     found: dict[str, str] = {}
@@ -151,6 +150,7 @@ def split_at(text: str, at: str) -> list[str]:
     return [*parts, part] if part else parts
 
 
+@once_per_unit
 def effects(unit: Unit, function: Function, *statements: Node) -> Effects:
     """What these statements of a function do."""
     return _Survey(unit, function).of(statements)
@@ -293,7 +293,7 @@ class _Survey:
     on_while_statement = on_do_statement = on_for_range_loop = on_try_statement = on_lambda_expression
 
 
-@lru_cache(maxsize=4096)
+@once_per_unit
 def is_pure(unit: Unit, name: str) -> bool:
     """Whether a function computes a value from values and does nothing else."""
     plain = name.removeprefix("__builtin_")

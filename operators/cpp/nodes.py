@@ -56,9 +56,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, in source order."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += node.children[::-1]
 
     def find(self, *kinds: str) -> Iterator[Node]:
         """All nodes of these kinds, in source order."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from operators.cpp.nodes import Node
 from operators.cpp.structure import Function, declared_name
-from operators.cpp.syntax import Unit
+from operators.cpp.syntax import Unit, once_per_unit
 
 FLOATS = ("float", "double")
 _SAME_AS_ARGUMENT = {
@@ -16,7 +14,7 @@ _SAME_AS_ARGUMENT = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=2048)
+@once_per_unit
 def types_in(unit: Unit, function: Function) -> dict[str, str]:
     """The declared type of each name: "float", "float*", "float[]"; one declared in two ways is left out."""
     found: dict[str, str] = {}

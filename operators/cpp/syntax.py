@@ -7,9 +7,10 @@ survives. ``parse`` is cached: an engine that asks thousands of times for the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from operators.cpp.nodes import Node, tree_of
 from operators.cpp.structure import (
@@ -23,6 +24,8 @@ from operators.cpp.structure import (
 )
 
 INDENT = "    "
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Unit:
         self.source = source
         self.data = source.encode()
         self.root, self.ok = tree_of(source)
+        self.known: dict[tuple[object, ...], Any] = {}  # what ``once_per_unit`` functions found
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -155,7 +159,21 @@ class Unit:
         return b"".join([*pieces, self.data[at:]]).decode()
 
 
-@lru_cache(maxsize=512)
+def once_per_unit(fact: Callable[Concatenate[Unit, P], T]) -> Callable[Concatenate[Unit, P], T]:
+    """Remember what a function finds out about a unit, for as long as the unit is."""
+
+    @wraps(fact)
+    def remembered(unit: Unit, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (fact, *args)
+        if key not in unit.known:
+            unit.known[key] = fact(unit, *args, **kwargs)
+        found: T = unit.known[key]
+        return found
+
+    return remembered
+
+
+@lru_cache(maxsize=64)
 def parse(source: str) -> Unit:
     """The parsed source; asking again for the same text is free."""
     return Unit(source)
