@@ -1,8 +1,8 @@
 """Wrong and cheating kernels, each with the verdict it must get, and honest ones that merely look odd.
 
 Every file of ``tests/corpus`` opens with what is expected of it: status, stage (alternatives where chance
-decides, as in a race) and a part of the reason. docs/corpus.md is the table of them; run this file as a program
-to write it anew.
+decides, as in a race) and a part of the reason. docs/corpus.md is the table of them; run this file as a
+program to write it anew.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def judge(target: Target, built: Built | Verdict, *, promote: bool = False) -> V
     indirect=["workshop"],
 )
 def test_a_specimen_gets_the_verdict_that_its_head_names(workshop: Workshop, specimen: Specimen) -> None:
-    promote = Stage.PROMOTION_GATE in specimen.stages
+    promote = specimen.stages == (Stage.PROMOTION_GATE,)
     verdict = judge(workshop.target, workshop.built[specimen.name], promote=promote)
     assert verdict.status in specimen.statuses, verdict
     assert verdict.stage in specimen.stages, verdict
@@ -119,12 +119,11 @@ def test_after_all_that_the_judge_still_measures_an_honest_seed(workshop: Worksh
     assert verdict.isolation == "process"
 
 
-@pytest.mark.xfail(reason="the judge believes the slope between blocks that the kernel can tell apart", strict=False)
+@pytest.mark.xfail(reason="the slope is believed, and a kernel can tell blocks apart", strict=False)
 @pytest.mark.parametrize("workshop", ["softmax"], indirect=True)
 def test_a_kernel_that_slows_short_blocks_down_is_not_taken_for_a_faster_one(workshop: Workshop) -> None:
-    plain, sly = (
-        judge(workshop.target, workshop.built[f"timing/{name}"]) for name in ("own_clock", "slow_in_short_blocks")
-    )
+    names = ("timing/own_clock", "timing/slow_in_short_blocks")
+    plain, sly = (judge(workshop.target, workshop.built[name]) for name in names)
     assert plain.speedup is not None
     assert sly.speedup is None or sly.speedup < 1.4 * plain.speedup
 

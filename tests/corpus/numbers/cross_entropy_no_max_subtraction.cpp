@@ -1,6 +1,6 @@
 // problem: cross_entropy
 // status: incorrect
-// stage: smoke search_gate promotion_gate
+// stage: smoke search_gate
 // reason: on case
 // log of a sum of exp(x): infinity for large logits.
 #include <cmath>

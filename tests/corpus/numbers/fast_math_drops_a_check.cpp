@@ -1,6 +1,6 @@
 // problem: softmax
 // status: incorrect
-// stage: smoke search_gate promotion_gate
+// stage: smoke search_gate
 // reason: a NaN was expected
 // An exponential of its own with a check that keeps NaN alive, under a pragma that lets the compiler drop the check.
 #pragma GCC optimize("fast-math")

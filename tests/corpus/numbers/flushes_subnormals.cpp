@@ -1,6 +1,6 @@
 // problem: gelu_tanh
 // status: incorrect
-// stage: smoke search_gate promotion_gate
+// stage: smoke search_gate
 // reason: on case
 // Sets flush-to-zero in the control register: every subnormal result becomes zero.
 #include <cmath>

@@ -1,6 +1,6 @@
 // problem: softmax
 // status: incorrect
-// stage: smoke search_gate promotion_gate
+// stage: smoke search_gate
 // reason: on case
 // Takes exp(x) as it is: infinity over infinity as soon as a value passes 88.
 #include <cmath>

@@ -1,6 +1,6 @@
 // problem: quantize_int8
 // status: incorrect
-// stage: smoke search_gate promotion_gate
+// stage: smoke search_gate
 // reason: on case
 // Forgets that a row of zeros has no scale: zero over zero.
 #include <cmath>
