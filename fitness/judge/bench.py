@@ -260,6 +260,9 @@ class Bench:
     def _timing(self, library: Path, stand: Stand, promotion: bool) -> Timing:
         timing = self._raced(library, stand, CLAIM if promotion else SCREEN_ROUNDS)
         if timing.median < stand.floor.seconds * NEAR_FLOOR:
+            # The machine may have been busy when the floor was measured: both once more.
+            again = self._floor(stand.loaded, stand.course.policy, stand.baseline_seconds)
+            stand.floor = min(stand.floor, again, key=lambda floor: floor.seconds)
             timing = self._raced(library, stand, CLAIM)
             if timing.ci95[1] < stand.floor.seconds:
                 raise Unbelievable(

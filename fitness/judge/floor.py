@@ -1,7 +1,7 @@
 """The hardware floor: below it a claimed time is not believed.
 
-Compulsory bytes at the best bandwidth that three trusted probes (copy, read, write) reach at the same size,
-under the same policy, through the same runner and clock; or FLOPs at the rate of fused multiply-adds.
+Compulsory bytes at the best bandwidth that trusted probes (copy, read, write) reach at the same size, under
+the same policy, through the same runner and clock; or FLOPs at the rate of fused multiply-adds.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ PROBES = {
         "const float value = a[0];\n"
         "#pragma omp parallel for simd schedule(static)\n"
         "    for (int64_t i = 0; i < shapes[1]; ++i) out[i] = value;",
+        0.0,
+    ),
+    "stream": (  # stores past the caches, which need not read what they overwrite
+        "const int64_t whole = shapes[1] / 4 * 4;\n"
+        "#ifdef __SSE__\n"
+        "    const __m128 value = _mm_set1_ps(a[0]);\n"
+        "#pragma omp parallel for schedule(static)\n"
+        "    for (int64_t i = 0; i < whole; i += 4) _mm_stream_ps(out + i, value);\n"
+        "#pragma omp parallel\n"
+        "    _mm_sfence();\n"
+        "#else\n"
+        "    for (int64_t i = 0; i < whole; ++i) out[i] = a[0];\n"
+        "#endif",
         0.0,
     ),
 }
@@ -57,7 +70,8 @@ def probe_source(name: str) -> str:
     """C++ source of a bandwidth probe, or of the "fma" probe."""
     if name == "fma":
         return FMA_PROBE
-    return f"#include <cstdint>\n{ENTRY} {{\n    {PROBES[name][0]}\n}}\n"
+    head = "#include <cstdint>\n#ifdef __SSE__\n#include <immintrin.h>\n#endif\n"
+    return f"{head}{ENTRY} {{\n    {PROBES[name][0]}\n}}\n"
 
 
 def probe_arguments(name: str, nbytes: int) -> tuple[TensorSpec, TensorSpec]:
