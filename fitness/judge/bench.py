@@ -15,7 +15,15 @@ from fitness.judge import baselines
 from fitness.judge.bounds import Bound, bounds
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.compare import compare
-from fitness.judge.course import BaselineContender, Course, Disturbance, KernelContender, WrongOutput, race
+from fitness.judge.course import (
+    BaselineContender,
+    Course,
+    Disturbance,
+    KernelContender,
+    WrongOutput,
+    fixed_cost,
+    race,
+)
 from fitness.judge.floor import FMA_FLOPS, PROBES, floor, probe_arguments
 from fitness.judge.gate import Failure, Gate, describe, widened
 from fitness.judge.problem import LoadedCase, Problem
@@ -48,6 +56,7 @@ class Stand:
     baseline_seconds: float
     noise: float
     floor: Floor
+    fixed_s: float
 
 
 class Bench:
@@ -130,6 +139,7 @@ class Bench:
             seconds,
             noise,
             self._floor(loaded, policy, seconds),
+            self._fixed_cost(course),
         )
         return [
             Baseline(
@@ -170,7 +180,8 @@ class Bench:
                 cache_bytes=self._cache_bytes,
                 seconds=seconds,
             )
-            contender = self._kernel(course, self._build_probe(name), None, timeout_s=10.0)
+            fixed_s = self._fixed_cost(course)
+            contender = self._kernel(course, self._build_probe(name), None, timeout_s=10.0, fixed_s=fixed_s)
             try:
                 return min(race(course, [contender], CLAIM_ROUNDS)[0])  # a floor errs on the fast side
             finally:
@@ -274,7 +285,8 @@ class Bench:
     def _raced(self, library: Path, stand: Stand, rounds: int) -> Timing:
         course, case = stand.course, stand.loaded.case
         timeout_s = max(2.0, 20 * stand.baseline_seconds * course.count)
-        contender = self._kernel(course, library, checker(stand.loaded), timeout_s=timeout_s)
+        check = checker(stand.loaded)
+        contender = self._kernel(course, library, check, timeout_s=timeout_s, fixed_s=stand.fixed_s)
         try:
             base, times = race(course, [stand.baseline, contender], rounds)
         finally:
@@ -307,10 +319,20 @@ class Bench:
         check: Callable[[ArgumentSets, int], None] | None,
         *,
         timeout_s: float,
+        fixed_s: float,
     ) -> KernelContender:
         return KernelContender(
-            course, library, check, cores=self._cores, sandboxed=self._sandboxed, timeout_s=timeout_s
+            course,
+            library,
+            check,
+            cores=self._cores,
+            sandboxed=self._sandboxed,
+            timeout_s=timeout_s,
+            fixed_s=fixed_s,
         )
+
+    def _fixed_cost(self, course: Course) -> float:
+        return fixed_cost(course, self._build_probe("copy"), cores=self._cores, sandboxed=self._sandboxed)
 
 
 def checker(loaded: LoadedCase) -> Callable[[ArgumentSets, int], None]:

@@ -1,10 +1,11 @@
 """Timing on a CPU: a course is one timed case under one policy, and contenders run it in turns.
 
 A *block* is the timed unit: fresh inputs and poisoned outputs first, then the clock, then every argument set
-of the block launched exactly once, then the clock, then every output checked. The seconds per call are
+of the block launched exactly once, then the clock, then every output checked. The seconds per call are those
+of the block, less the fixed cost of a trusted kernel's empty block, over its sets. (A slope between short and
+long blocks would need no such correction, but a kernel that does more than it must in short ones bends it.)
 
-- warm: the slope between a block of K sets and one of 2K, so that the fixed cost of a block cancels;
-- cold: a block that rotates through three times the last-level cache, less the cost of an empty block.
+A warm block's sets fit half the last-level cache; a cold block rotates through three times that cache.
 
 Baselines run in this process over the same buffers, refilled and timed alike. Blocks that the machine
 disturbed (stolen time, threads that waited for a core) are taken again, a few times.
@@ -28,10 +29,11 @@ from populations.verdict import Evidence
 
 SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
 TRIES = 4  # of a disturbed block
-WARM_BLOCKS = 5  # of each length in one warm sample
-LONG_ENOUGH_S = 150e-6  # a warm block shorter than this is lost in the fixed cost
+BLOCKS = {"warm": 9, "cold": 1}  # in one sample
+LONG_ENOUGH_S = {"warm": 300e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
-COLD_ENOUGH_S = 1e-3
+EMPTY_LIMIT_S = 2.0  # limit of an empty block
+EMPTY_BLOCKS = 40  # that tell the fixed cost
 MOST_SETS = 512  # each argument of each set is a mapping of its own
 WAITING_S, WAITING_SHARE = 40e-6, 0.02  # some belongs to the start and the stop of a block
 CPU_SLACK_S = 1e-3  # processor time is booked late, by up to a scheduler tick
@@ -87,31 +89,23 @@ class Course:
     ) -> None:
         self.policy = policy
         set_bytes = sum(spec.nbytes for spec in arguments)
-        self.sets_per_block = sets_per_block(set_bytes, policy, cache_bytes, seconds)
-        self.count = self.sets_per_block * (2 if policy == "warm" else 1)
+        self.count = sets_per_block(set_bytes, policy, cache_bytes, seconds)
         self.sets = ArgumentSets(arguments, read_only, self.count)
         self._refill = refill
         self._ordinal = 0
 
     def sample(self, contender: Contender) -> float:
         """Seconds per call, from the blocks that one round takes."""
-        if self.policy == "cold":
-            rotation = self._block(contender, self.sets_per_block)
-            return (rotation - self._block(contender, 0)) / self.sets_per_block
-        short, long = [], []
-        for _ in range(WARM_BLOCKS):
-            short.append(self._block(contender, self.sets_per_block))
-            long.append(self._block(contender, 2 * self.sets_per_block))
-        return max(median(long) - median(short), 1e-9) / self.sets_per_block
+        return median([self._block(contender) for _ in range(BLOCKS[self.policy])]) / self.count
 
-    def _block(self, contender: Contender, count: int) -> float:
+    def _block(self, contender: Contender) -> float:
         seconds = 0.0
         for _ in range(TRIES):
-            self.renew(count)
+            self.renew(self.count)
             stolen = _stolen_ticks()
-            seconds, disturbed = contender.block(count)
+            seconds, disturbed = contender.block(self.count)
             disturbed = disturbed or _stolen_ticks() > stolen
-            contender.check(count)
+            contender.check(self.count)
             if not disturbed:
                 break
         return seconds
@@ -130,16 +124,15 @@ class Course:
 
 
 def sets_per_block(set_bytes: int, policy: str, cache_bytes: int, seconds: float) -> int:
-    """How many argument sets (K) a block launches.
+    """How many argument sets a block launches.
 
-    Warm blocks of 2K sets stay within half the last-level cache where they can; cold ones rotate through
-    three caches and last at least a millisecond.
+    Warm ones stay within half the last-level cache where they can, but are two at least, so that what a
+    kernel remembers of the first shows in the second.
     """
+    enough = int(LONG_ENOUGH_S[policy] / seconds) + 1
     if policy == "cold":
-        rotation = -(-COLD_ROTATION * cache_bytes // set_bytes)
-        return min(max(rotation, int(COLD_ENOUGH_S / seconds) + 1), MOST_SETS)
-    wanted = int(LONG_ENOUGH_S / seconds) + 1
-    return max(1, min(wanted, cache_bytes // (4 * set_bytes), MOST_SETS // 2))
+        return min(max(-(-COLD_ROTATION * cache_bytes // set_bytes), enough), MOST_SETS)
+    return min(max(2, min(enough, cache_bytes // (2 * set_bytes))), MOST_SETS)
 
 
 class KernelContender:
@@ -152,6 +145,7 @@ class KernelContender:
         cores: cores it may use.
         sandboxed: whether its runner is confined.
         timeout_s: limit of one block.
+        fixed_s: what a block costs beside its launches, told by a trusted kernel (``fixed_cost``).
     """
 
     def __init__(
@@ -163,7 +157,9 @@ class KernelContender:
         cores: int,
         sandboxed: bool,
         timeout_s: float,
+        fixed_s: float,
     ) -> None:
+        self._fixed_s = fixed_s
         self._sets = course.sets
         self._check = check
         self._cores = cores
@@ -182,7 +178,7 @@ class KernelContender:
             raise Disturbance(
                 f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores"
             )
-        return done.seconds, waited(done.seconds, done.waiting_seconds)
+        return done.seconds - self._fixed_s, waited(done.seconds, done.waiting_seconds)
 
     def check(self, count: int) -> None:
         """See Contender."""
@@ -204,12 +200,14 @@ class BaselineContender:
     def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
         self._calls = calls
         self._outputs: list[object] = []
+        self._wakening = torch.zeros(1 << 16)  # enough elements for a parallel loop
 
     def block(self, count: int) -> tuple[float, bool]:
         """See Contender."""
         self._outputs.clear()
         calls, keep = self._calls[:count], self._outputs.append
         before = account(os.getpid()).waiting
+        self._wakening.zero_()  # a runner's workers are stopped awake; so these begin awake as well
         start = time.perf_counter()
         for call in calls:
             keep(call())
@@ -219,6 +217,16 @@ class BaselineContender:
 
     def check(self, count: int) -> None:
         """Nothing to do: a baseline passed the gate before and is trusted code."""
+
+
+def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) -> float:
+    """Seconds that a block costs beside its launches: the lower quartile of a trusted kernel's empty blocks."""
+    with Runner(library, course.sets, cores=cores, sandboxed=sandboxed) as runner:
+        seconds = []
+        for _ in range(EMPTY_BLOCKS):
+            time.sleep(SETTLE_S)
+            seconds.append(runner.block(0, 0, EMPTY_LIMIT_S).seconds)
+    return sorted(seconds)[EMPTY_BLOCKS // 4]
 
 
 def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[list[float]]:
