@@ -220,7 +220,7 @@ class BaselineContender:
 
 
 def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) -> float:
-    """Seconds that a block costs beside its launches: the lower quartile of a trusted kernel's empty blocks."""
+    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel."""
     with Runner(library, course.sets, cores=cores, sandboxed=sandboxed) as runner:
         seconds = []
         for _ in range(EMPTY_BLOCKS):

@@ -1,0 +1,118 @@
+"""Blocks: how long they are, and that a launch in one is a checked launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from fitness import cpp
+from fitness.card import TensorSpec
+from fitness.judge.course import (
+    BaselineContender,
+    Course,
+    Disturbance,
+    KernelContender,
+    WrongOutput,
+    race,
+    sets_per_block,
+    waited,
+)
+from fitness.target import Admission, Built
+from populations.kernel import Kernel
+
+CACHE = 32 << 20
+SHAPE = (64, 1024)
+SPECS = (TensorSpec("x", SHAPE, "float32"), TensorSpec("out", SHAPE, "float32"))
+ENTRY = 'extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes)'
+LOOP = "for (int64_t i = 0; i < shapes[0] * shapes[1]; ++i) out[i] = 2 * x[i];"
+DOUBLE = f"#include <cstdint>\n{ENTRY} {{ {LOOP} }}\n"
+ONCE = f"""#include <cstdint>
+static int calls = 0;
+{ENTRY} {{ if (calls++ == 0) {LOOP} }}
+"""
+
+
+@pytest.fixture
+def course() -> Iterator[Course]:
+    generator = torch.Generator().manual_seed(1)
+
+    def refill(_ordinal: int, tensors: list[torch.Tensor]) -> None:
+        tensors[0].normal_(generator=generator)
+
+    made = Course(SPECS, 1, refill, policy="warm", cache_bytes=CACHE, seconds=1e-3)
+    yield made
+    made.close()
+
+
+def library(source: str, folder: Path) -> Path:
+    built = cpp.build(Admission(Kernel(source, "cpp"), "test"), folder, sandboxed=True)
+    assert isinstance(built, Built), built
+    return built.artifact
+
+
+def contender(course: Course, source: str, folder: Path) -> KernelContender:
+    def check(_sets: object, index: int) -> None:
+        if not torch.equal(course.sets.outputs(index)[0], 2 * course.sets.inputs(index)[0]):
+            raise WrongOutput("not twice its input")
+
+    return KernelContender(
+        course, library(source, folder), check, cores=2, sandboxed=True, timeout_s=5.0, fixed_s=0.0
+    )
+
+
+def test_a_warm_block_fits_half_the_cache_and_launches_two_sets_at_least() -> None:
+    assert sets_per_block(8 << 20, "warm", CACHE, 300e-6) == 2
+    assert sets_per_block(64 << 20, "warm", CACHE, 300e-6) == 2
+    assert sets_per_block(1 << 20, "warm", CACHE, 51e-6) == 6
+
+
+def test_a_cold_block_rotates_through_three_caches() -> None:
+    assert sets_per_block(8 << 20, "cold", CACHE, 300e-6) == 12
+    assert sets_per_block(1 << 30, "cold", CACHE, 0.1) == 1
+
+
+def test_an_honest_kernel_and_a_baseline_are_timed_in_turns(course: Course, tmp_path: Path) -> None:
+    kernel = contender(course, DOUBLE, tmp_path)
+    baseline = BaselineContender([lambda k=k: course.sets.inputs(k)[0] * 2 for k in range(course.count)])  # type: ignore[misc]
+    samples = race(course, [baseline, kernel], rounds=3)
+    kernel.close()
+    assert [len(each) for each in samples] == [3, 3]
+    assert all(seconds > 0 for each in samples for seconds in each)
+
+
+def test_a_kernel_that_works_in_its_first_launch_only_is_caught_in_a_timed_block(
+    course: Course, tmp_path: Path
+) -> None:
+    kernel = contender(course, ONCE, tmp_path)
+    try:
+        with pytest.raises(WrongOutput, match="not twice"):
+            course.sample(kernel)
+    finally:
+        kernel.close()
+
+
+def test_inputs_of_two_blocks_differ(course: Course) -> None:
+    course.renew(1)
+    before = course.sets.inputs(0)[0].clone()
+    course.renew(1)
+    assert not torch.equal(before, course.sets.inputs(0)[0])
+
+
+def test_more_processor_time_than_the_cores_have_is_a_disturbance(course: Course, tmp_path: Path) -> None:
+    kernel = contender(course, DOUBLE, tmp_path)
+    kernel._cores = 0  # as if its threads were more than it was given cores
+    try:
+        with pytest.raises(Disturbance, match="processor time"):
+            for _ in range(200):
+                kernel.block(course.count)
+    finally:
+        kernel.close()
+
+
+def test_a_block_whose_threads_waited_for_a_core_is_disturbed() -> None:
+    assert waited(300e-6, 200e-6)
+    assert not waited(300e-6, 10e-6)
+    assert not waited(300e-6, None)
