@@ -102,6 +102,7 @@ def judge(target: Target, built: Built | Verdict, *, promote: bool = False) -> V
     ("workshop", "specimen"),
     [pytest.param(s.problem, s, id=f"{s.problem}-{s.name}") for s in SPECIMENS],
     indirect=["workshop"],
+    scope="module",
 )
 def test_a_specimen_gets_the_verdict_that_its_head_names(workshop: Workshop, specimen: Specimen) -> None:
     promote = specimen.stages == (Stage.PROMOTION_GATE,)
@@ -111,7 +112,7 @@ def test_a_specimen_gets_the_verdict_that_its_head_names(workshop: Workshop, spe
     assert specimen.reason in verdict.reason
 
 
-@pytest.mark.parametrize("workshop", ["softmax"], indirect=True)
+@pytest.mark.parametrize("workshop", ["softmax"], indirect=True, scope="module")
 def test_after_all_that_the_judge_still_measures_an_honest_seed(workshop: Workshop) -> None:
     seed = (files("populations") / "seeds" / "softmax" / "expert.cpp").read_text()
     verdict = judge(workshop.target, build(workshop.target, seed))
@@ -119,8 +120,7 @@ def test_after_all_that_the_judge_still_measures_an_honest_seed(workshop: Worksh
     assert verdict.isolation == "process"
 
 
-@pytest.mark.xfail(reason="the slope is believed, and a kernel can tell blocks apart", strict=False)
-@pytest.mark.parametrize("workshop", ["softmax"], indirect=True)
+@pytest.mark.parametrize("workshop", ["softmax"], indirect=True, scope="module")
 def test_a_kernel_that_slows_short_blocks_down_is_not_taken_for_a_faster_one(workshop: Workshop) -> None:
     names = ("timing/own_clock", "timing/slow_in_short_blocks")
     plain, sly = (judge(workshop.target, workshop.built[name]) for name in names)
@@ -137,7 +137,7 @@ GENERATED = {
 }
 
 
-@pytest.mark.parametrize("workshop", ["softmax"], indirect=True)
+@pytest.mark.parametrize("workshop", ["softmax"], indirect=True, scope="module")
 @pytest.mark.parametrize("what", GENERATED)
 def test_text_that_is_no_source_is_refused_with_a_reason(workshop: Workshop, what: str) -> None:
     source, reason = GENERATED[what]
