@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import tempfile
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def card(problem: str, target: str) -> ProblemCard:
 
 def described(card: ProblemCard) -> dict[str, Any]:
     """A card as plain data, with the entry's signature."""
-    return {**asdict(card), "signature": card.signature()}
+    return {**asdict(replace(card, graph=None)), "signature": card.signature()}
 
 
 def lines(card: ProblemCard) -> list[tuple[str, str]]:

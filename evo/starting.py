@@ -1,4 +1,4 @@
-"""The kernels a run starts from: the user's files and the built-in seeds."""
+"""The kernels a run starts from: the user's files and the built-in seeds, or a draft from the reference's graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import fitness
 from evo.course import SEED
 from evo.settings import SettingsError
+from fitness.card import ProblemCard
 from fitness.target import Admission, Built, Target
+from operators.draft import Argument, Undraftable, draft
 from operators.proposal import Proposal
 from populations.kernel import Kernel
 from populations.seeds import seeds
@@ -46,12 +48,27 @@ def built_in(problem: str) -> list[Named]:
     ]
 
 
+def drafted(card: ProblemCard) -> tuple[list[Named], str]:
+    """A kernel written from the graph of the reference; where there is none, why."""
+    if card.graph is None:
+        return [], next((note for note in card.notes if "traced" in note), "there is no graph of the reference")
+    try:
+        kernel = draft(card.graph, [Argument(spec.name, spec.dtype) for spec in card.given.outputs], card.summary)
+    except Undraftable as why:
+        return [], f"{why} has no draft"
+    return [("the draft", Proposal(kernel, SEED, "drafted from the reference's graph"))], ""
+
+
 def admitted(target: Target, starting: Sequence[Named], problem: str) -> list[Proposal]:
-    """The starting kernels, none twice.
+    """The starting kernels, none twice; where there is no built-in one, a draft comes first.
 
     Raises:
         SettingsError: there is none, or one that its owner has to mend first.
     """
+    lacking = ""
+    if not any(words.startswith("seed ") for words, _ in starting):
+        draft_first, lacking = drafted(target.card)
+        starting = [*draft_first, *starting]
     kernels: dict[str, Proposal] = {}
     for words, proposal in starting:
         admission = target.admit(proposal.kernel)
@@ -62,7 +79,7 @@ def admitted(target: Target, starting: Sequence[Named], problem: str) -> list[Pr
         kernels.setdefault(admission.normal_sha, proposal)
     if not kernels:
         raise SettingsError(
-            f"{problem} has no built-in starting kernel: give one with --seeds FILE "
+            f"no starting kernel: {lacking}; give one with --seeds FILE "
             f"(`kernel-evo problems {problem} --signature` prints its entry)"
         )
     return list(kernels.values())

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from populations.graph import Graph
+
 C_TYPES = {
     "float32": "float",
     "float64": "double",
@@ -89,6 +91,7 @@ class ProblemCard:
         policy: "warm" or "cold": which timing counts.
         cases: given case first.
         notes: what a user should know, e.g. "precision: not policed".
+        graph: the reference, traced; None where that was not possible (a note says why) or not asked for.
     """
 
     name: str
@@ -99,6 +102,7 @@ class ProblemCard:
     policy: str
     cases: tuple[Case, ...]
     notes: tuple[str, ...] = ()
+    graph: Graph | None = None
 
     @property
     def given(self) -> Case:

@@ -30,6 +30,7 @@ from fitness.judge.bench import Bench
 from fitness.judge.gate import judged
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import load
+from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
 from populations.calibration import Calibration
@@ -57,7 +58,7 @@ class Service:
         """
         if request["do"] == "open":
             self._bench = _open(request)
-            return CARD.dump_python(self._bench.problem.card, mode="json")
+            return CARD.dump_python(traced(self._bench.problem), mode="json")
         if self._bench is None:
             raise DeviceError("the judge was asked before a problem was opened")
         if not self._leased:

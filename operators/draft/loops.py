@@ -1,0 +1,108 @@
+"""What all stages share: loops as text, the writes at their innermost place, and what they cost in divisions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from operators.draft.operations import Program
+from operators.draft.sizes import Digits, Extent, joined, product, regrouped
+from operators.draft.values import Array, Mismatch, Values, stored
+
+
+@dataclass(frozen=True)
+class Write:
+    """A node whose elements go to an array."""
+
+    node: str
+    array: Array
+
+
+@dataclass
+class Stage:
+    """One loop nest of the kernel: what it computes beside what it writes.
+
+    Attributes:
+        computes: nodes that are known only inside, unless they are kept.
+        writes: what its innermost place stores.
+    """
+
+    computes: list[str] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+
+
+class Renders(Protocol):
+    """A stage that can be written."""
+
+    computes: list[str]
+    writes: list[Write]
+
+    def render(self, values: Values, kept: dict[str, Array]) -> list[str]:
+        """Its lines; ``kept`` are arrays for the nodes it computes.
+
+        Raises:
+            Mismatch: it needs a value that is not there.
+        """
+
+
+def loop(name: str, extent: Extent, body: list[str], *pragmas: str) -> list[str]:
+    """A canonical loop."""
+    return [*pragmas, f"for (int64_t {name} = 0; {name} < {extent.text}; ++{name}) {{", *body, "}"]
+
+
+def nest(
+    values: Values, names: Sequence[tuple[str, Extent]], body: Callable[[], None], outer: str = "", inner: str = ""
+) -> None:
+    """Loops within each other, written to the level that stands now.
+
+    Args:
+        names: variable and extent, outermost first.
+        body: writes the innermost level.
+        outer: pragma of the outermost loop.
+        inner: pragma of the innermost one, where it is another.
+    """
+    for _ in names:
+        values.enter()
+    body()
+    lines: list[str] | None = None
+    for n in reversed(range(len(names))):
+        found = values.leave() + (lines or [])
+        name, extent = names[n]
+        pragma = outer if n == 0 and outer else inner if n == len(names) - 1 else ""
+        lines = loop(name, extent, found, *([f"#pragma omp {pragma}"] if pragma else []))
+    values.write(*(lines or []))
+
+
+def write(values: Values, writes: Sequence[Write], digits: Digits, count: Extent) -> None:
+    """Store the elements that stand at a row-major place.
+
+    Raises:
+        Mismatch: one has another number of elements.
+    """
+    for one in writes:
+        node = values.program.nodes[one.node]
+        if int(product(node.shape)) != int(count):
+            raise Mismatch(one.node)
+        index = regrouped(digits, node.shape)
+        value = values.at(one.node, index)
+        values.write(stored(value, one.array, joined(digits)))
+
+
+def divisions(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Depth of each line, and how many divisions and remainders its places take."""
+    found, depth = [], 0
+    for line in lines:
+        if line.startswith("}"):
+            depth -= 1
+        places = re.findall(r"\[([^\]]*)\]", line)
+        found.append((depth, sum(text.count(" / ") + text.count(" % ") for text in places)))
+        if line.endswith("{"):
+            depth += 1
+    return found
+
+
+def users_outside(program: Program, name: str) -> int:
+    """How many nodes read it."""
+    return program.users[name]

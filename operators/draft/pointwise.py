@@ -1,0 +1,314 @@
+"""Operations on single elements as C expressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from operators.draft.operations import Operation, Undraftable, computed_in
+
+ATOM, PRODUCT, SUM, LOOSE = 3, 2, 1, 0  # how tightly an expression binds
+
+
+@dataclass(frozen=True)
+class Value:
+    """An expression for one element.
+
+    Attributes:
+        text: C.
+        type: "float", "double", "int64_t" or "bool".
+        binds: how tightly.
+        depth: of the loop that it changes in.
+    """
+
+    text: str
+    type: str
+    binds: int = ATOM
+    depth: int = 0
+
+    def within(self, binds: int) -> str:
+        """The text as an operand of something that binds so."""
+        return self.text if self.binds >= binds else f"({self.text})"
+
+
+def literal(number: Any, type: str) -> Value:
+    """A number of a type."""
+    if type == "bool":
+        return Value("true" if number else "false", type)
+    if type == "int64_t":
+        if isinstance(number, float) and not math.isfinite(number):
+            raise Undraftable("an infinite integer")
+        return Value(str(int(number)), type, ATOM if number >= 0 else PRODUCT)
+    number = float(number)
+    if math.isnan(number):
+        return Value("NAN", type)
+    if math.isinf(number):
+        return Value("INFINITY" if number > 0 else "-INFINITY", type, ATOM if number > 0 else PRODUCT)
+    if type == "float" and abs(number) > 3.4028235e38:
+        return Value("FLT_MAX" if number > 0 else "-FLT_MAX", type, PRODUCT)
+    text = repr(number) if type == "double" else _shortest(number)
+    return Value(text + ("f" if type == "float" else ""), type, ATOM if not text.startswith("-") else PRODUCT)
+
+
+def _shortest(number: float) -> str:
+    text = f"{number:.9g}"
+    return text if any(c in text for c in ".en") else text + ".0"
+
+
+def converted(value: Value, type: str) -> Value:
+    """The value in another type, as C converts it."""
+    if value.type == type:
+        return value
+    if type == "bool":
+        return Value(f"{value.within(SUM)} != 0", type, LOOSE, value.depth)
+    return Value(f"{type}({value.text})", type, ATOM, value.depth)
+
+
+FUNCTIONS = {
+    name: name
+    for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
+        "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "ceil", "floor", "trunc",
+    )
+} | {"round": "nearbyint"}  # fmt: skip
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+COPIES = (
+    "_to_copy", "clone", "alias", "copy", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "to", "fill", "detach_copy",
+    "alias_copy", "convert_element_type",
+)  # fmt: skip
+
+
+def expression(node: Operation, read: Callable[[str], Value | None]) -> Value | None:
+    """The node's element, from those of its arguments; None where the operation is of another kind.
+
+    Args:
+        node: the operation.
+        read: the value of the argument of this name, numbers included; None where it was not given.
+    """
+    name = node.op.removeprefix("aten.").removeprefix("prims.")
+    rule = RULES.get(name)
+    if name in FUNCTIONS:
+        found = _function(node, read, FUNCTIONS[name])
+    elif name in COMPARISONS:
+        found = _compared(read, COMPARISONS[name])
+    elif rule is not None:
+        found = rule(node, read)
+    else:
+        return None
+    return found
+
+
+def is_pointwise(op: str) -> bool:
+    """Whether ``expression`` knows it."""
+    name = op.removeprefix("aten.").removeprefix("prims.")
+    return name in FUNCTIONS or name in COMPARISONS or name in RULES
+
+
+Read = Callable[[str], Value | None]
+
+
+def _need(read: Read, name: str, type: str | None = None) -> Value:
+    value = read(name)
+    if value is None:
+        raise Undraftable(f"an argument {name} that is missing")
+    return converted(value, type) if type else value
+
+
+def _deep(*values: Value) -> int:
+    return max(value.depth for value in values)
+
+
+def common(*types: str) -> str:
+    """The type that holds all of them."""
+    order = ("bool", "int64_t", "float", "double")
+    return max(types, key=order.index)
+
+
+def _function(node: Operation, read: Read, name: str) -> Value:
+    type = node.c_type
+    if type == "int64_t":
+        return _need(read, "self", type)
+    x = _need(read, "self", type)
+    return Value(f"{name}{'f' if type == 'float' else ''}({x.text})", type, ATOM, x.depth)
+
+
+def _compared(read: Read, sign: str) -> Value:
+    a, b = _need(read, "self"), _need(read, "other")
+    type = common(a.type, b.type)
+    if type != "bool":
+        a, b = converted(a, type), converted(b, type)
+    return Value(f"{a.within(SUM)} {sign} {b.within(SUM)}", "bool", LOOSE, _deep(a, b))
+
+
+def _binary(sign: str, left: int, right: int, binds: int) -> Callable[[Operation, Read], Value]:
+    def rule(node: Operation, read: Read) -> Value:
+        type = node.c_type
+        a, b = _need(read, "self", type), _need(read, "other", type)
+        if type == "bool":
+            word = {"+": "||", "*": "&&"}[sign]
+            return Value(f"{a.within(ATOM)} {word} {b.within(ATOM)}", type, LOOSE, _deep(a, b))
+        alpha = node["alpha"]
+        if alpha not in (None, 1):
+            b = Value(f"{literal(alpha, type).within(ATOM)} * {b.within(PRODUCT)}", type, PRODUCT, b.depth)
+        return Value(f"{a.within(left)} {sign} {b.within(right)}", type, binds, _deep(a, b))
+
+    return rule
+
+
+def _reversed_sub(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    a, b = _need(read, "self", type), _need(read, "other", type)
+    return Value(f"{b.within(SUM)} - {a.within(PRODUCT)}", type, SUM, _deep(a, b))
+
+
+def _div(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    rounding = node["rounding_mode"]
+    a, b = _need(read, "self", type), _need(read, "other", type)
+    text = f"{a.within(PRODUCT)} / {b.within(ATOM)}"
+    if rounding is None:
+        return Value(text, type, PRODUCT, _deep(a, b))
+    if type == "int64_t":
+        if rounding == "floor":
+            return Value(f"floor_div({a.text}, {b.text})", type, ATOM, _deep(a, b))
+        return Value(text, type, PRODUCT, _deep(a, b))
+    word = "floor" if rounding == "floor" else "trunc"
+    return Value(f"{word}{'f' if type == 'float' else ''}({text})", type, ATOM, _deep(a, b))
+
+
+def _form(text: str, *names: str, binds: int = LOOSE, type: str | None = None) -> Callable[[Operation, Read], Value]:
+    """A formula with {self}, {other}, … for atoms, {f} for the suffix of functions and {one} for 1."""
+
+    def rule(node: Operation, read: Read) -> Value:
+        kind = type or node.c_type
+        inside = kind if kind != "bool" or type else None
+        values = {name: _need(read, name, inside) for name in names}
+        words = {name: value.within(ATOM) for name, value in values.items()}
+        made = text.format(**words, f="f" if kind == "float" else "", one=literal(1, kind).text, zero=literal(0, kind).text)
+        return Value(made, node.c_type, binds, _deep(*values.values()))
+
+    return rule
+
+
+def _pow(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    a, b = _need(read, "self", type), _need(read, "exponent", type)
+    exponent = node["exponent"]
+    if exponent == 0.5 and type != "int64_t":
+        return Value(f"sqrt{'f' if type == 'float' else ''}({a.text})", type, ATOM, a.depth)
+    if exponent in (1, 2, 3) and not isinstance(exponent, str):
+        return Value(" * ".join([a.within(ATOM)] * int(exponent)), type, PRODUCT, a.depth)
+    if type == "int64_t":
+        return Value(f"int64_t(pow(double({a.text}), double({b.text})))", type, ATOM, _deep(a, b))
+    return Value(f"pow{'f' if type == 'float' else ''}({a.text}, {b.text})", type, ATOM, _deep(a, b))
+
+
+def _clamp(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    x = _need(read, "self", type)
+    low, high = read("min"), read("max")
+    text, deep = x.within(ATOM), [x]
+    if low is not None:
+        low = converted(low, type)
+        text = f"({text} < {low.within(SUM)} ? {low.within(SUM)} : {text})"
+        deep.append(low)
+    if high is not None:
+        high = converted(high, type)
+        text = f"({text} > {high.within(SUM)} ? {high.within(SUM)} : {text})"
+        deep.append(high)
+    return Value(text, type, ATOM, _deep(*deep))
+
+
+def _where(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    condition = _need(read, "condition", "bool")
+    a, b = _need(read, "self", type), _need(read, "other", type)
+    text = f"{condition.within(ATOM)} ? {a.within(SUM)} : {b.within(SUM)}"
+    return Value(text, type, LOOSE, _deep(condition, a, b))
+
+
+def _copy(node: Operation, read: Read) -> Value:
+    value = read("src") if read("src") is not None else None
+    value = value or read("self") or read("a")
+    if value is None:
+        raise Undraftable(node.op)
+    return converted(value, computed_in(node.dtype))
+
+
+def _not(node: Operation, read: Read) -> Value:
+    if node.c_type == "int64_t":
+        x = _need(read, "self", "int64_t")
+        return Value(f"~{x.within(ATOM)}", "int64_t", PRODUCT, x.depth)
+    x = _need(read, "self", "bool")
+    return Value(f"!{x.within(ATOM)}", "bool", PRODUCT, x.depth)
+
+
+def _bits(sign: str) -> Callable[[Operation, Read], Value]:
+    def rule(node: Operation, read: Read) -> Value:
+        type = node.c_type
+        a, b = _need(read, "self", type), _need(read, "other", type)
+        return Value(f"{a.within(ATOM)} {sign} {b.within(ATOM)}", type, LOOSE, _deep(a, b))
+
+    return rule
+
+
+def _full(node: Operation, read: Read) -> Value:
+    name = "fill_value" if "fill_value" in node.given else "value" if "value" in node.given else "s"
+    return _need(read, name, node.c_type)
+
+
+def _constant(number: int) -> Callable[[Operation, Read], Value]:
+    return lambda node, read: literal(number, node.c_type)
+
+
+RULES: dict[str, Callable[[Operation, Read], Value]] = {
+    "add": _binary("+", SUM, SUM, SUM),
+    "sub": _binary("-", SUM, PRODUCT, SUM),
+    "mul": _binary("*", PRODUCT, PRODUCT, PRODUCT),
+    "div": _div,
+    "rsub": _reversed_sub,
+    "pow": _pow,
+    "neg": _form("-{self}", "self", binds=PRODUCT),
+    "abs": _form("({self} < 0 ? -{self} : {self})", "self", binds=ATOM),
+    "sign": _form("({self} > 0) - ({self} < 0)", "self", binds=SUM),
+    "sgn": _form("({self} > 0) - ({self} < 0)", "self", binds=SUM),
+    "reciprocal": _form("{one} / {self}", "self", binds=PRODUCT),
+    "rsqrt": _form("{one} / sqrt{f}({self})", "self", binds=PRODUCT),
+    "square": _form("{self} * {self}", "self", binds=PRODUCT),
+    "sigmoid": _form("{one} / ({one} + exp{f}(-{self}))", "self", binds=PRODUCT),
+    "silu": _form("{self} / ({one} + exp{f}(-{self}))", "self", binds=PRODUCT),
+    "relu": _form("{self} < 0 ? {zero} : {self}", "self"),
+    "frac": _form("{self} - trunc{f}({self})", "self", binds=SUM),
+    "maximum": _form("{self} > {other} || {self} != {self} ? {self} : {other}", "self", "other"),
+    "minimum": _form("{self} < {other} || {self} != {self} ? {self} : {other}", "self", "other"),
+    "fmod": _form("fmod{f}({self}, {other})", "self", "other", binds=ATOM),
+    "atan2": _form("atan2{f}({self}, {other})", "self", "other", binds=ATOM),
+    "remainder": _form("remainder_of({self}, {other})", "self", "other", binds=ATOM),
+    "isnan": _form("{self} != {self}", "self"),
+    "isinf": _form("std::isinf({self})", "self", binds=ATOM),
+    "isfinite": _form("std::isfinite({self})", "self", binds=ATOM),
+    "logical_not": _not,
+    "bitwise_not": _not,
+    "logical_and": _form("{self} && {other}", "self", "other", type="bool"),
+    "logical_or": _form("{self} || {other}", "self", "other", type="bool"),
+    "logical_xor": _form("{self} != {other}", "self", "other", type="bool"),
+    "bitwise_and": _bits("&"),
+    "bitwise_or": _bits("|"),
+    "bitwise_xor": _bits("^"),
+    "clamp": _clamp,
+    "clamp_min": _clamp,
+    "clamp_max": _clamp,
+    "where": _where,
+    "full": _full,
+    "full_like": _full,
+    "scalar_tensor": _full,
+    "zeros": _constant(0),
+    "zeros_like": _constant(0),
+    "ones": _constant(1),
+    "ones_like": _constant(1),
+    "empty": _constant(0),
+    "fill": _full,
+} | dict.fromkeys(COPIES, _copy)
+RULES["fill"] = _full
