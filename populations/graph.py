@@ -55,8 +55,10 @@ class Graph:
         nodes: each after those it reads; inputs and parameters first, named as the entry's arguments.
         outputs: names of the nodes that are the outputs, in order.
         extents: sizes that are read from ``shapes``; empty where all are those of the given case.
+        cases: names of the cases that these sizes fit, the given one first.
     """
 
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     extents: tuple[Extent, ...] = ()
+    cases: tuple[str, ...] = ()

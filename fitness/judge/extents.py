@@ -6,6 +6,8 @@ expression of such, is read from ``shapes``. Nothing is proved: the gate tries t
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,49 +16,61 @@ from fitness.card import Case
 from populations.graph import Extent, Graph, Node
 
 Values = tuple[int, ...]  # one number a case
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+# Arguments that follow from the shapes of what the operation makes.
+FOLLOWING = {"size", "end", "length", "normalized_shape", "split_size", "split_sizes", "stride_of_view"}
+# Numbers that are no whole ones but powers of such: 1 / n, sqrt(n), 1 / sqrt(n), and a square root of the last.
+POWERS = {-1: "1.0 / {}", 2: "sqrt(double({}))", -2: "1.0 / sqrt(double({}))", -4: "1.0 / sqrt(sqrt(double({})))"}
+
+
+class _Unlike(Exception):
+    """Two traces that no common text describes."""
 
 
 def unified(graphs: Sequence[Graph], cases: Sequence[Case]) -> Graph:
-    """The first graph, its sizes rewritten in terms of shapes where alike graphs explain them.
+    """The first graph, its sizes rewritten in terms of shapes so that they fit as many cases as possible.
 
     Args:
         graphs: the given case's graph first.
         cases: the case of each graph.
     """
-    first = graphs[0]
-    alike = [n for n, graph in enumerate(graphs) if _outline(graph) == _outline(first)]
-    graphs, cases = [graphs[n] for n in alike], [cases[n] for n in alike]
+    kept = [0]
+    found = replace(graphs[0], cases=(cases[0].name,))
+    for n in range(1, len(graphs)):
+        try:
+            found = _common([graphs[k] for k in [*kept, n]], [cases[k] for k in [*kept, n]])
+        except _Unlike:
+            continue
+        kept.append(n)
+    return found
+
+
+def _common(graphs: Sequence[Graph], cases: Sequence[Case]) -> Graph:
     known = _Known(cases)
-    nodes: list[Node] = []
-    for versions in zip(*(graph.nodes for graph in graphs), strict=True):
-        sizes = []
-        for extents in zip(*(node.shape for node in versions), strict=True):
-            text = known.text(extents)
-            if text is None:
-                return first
-            sizes.append(text)
-        start = _start(versions, known)
-        nodes.append(replace(versions[0], sizes=tuple(sizes), arguments=versions[0].arguments | start))
-    return Graph(tuple(nodes), first.outputs, known.used())
+    first = graphs[0]
+    if any(len(graph.nodes) != len(first.nodes) or graph.outputs != first.outputs for graph in graphs):
+        raise _Unlike
+    nodes = tuple(_node(versions, known) for versions in zip(*(graph.nodes for graph in graphs), strict=True))
+    return Graph(nodes, first.outputs, known.used(), tuple(case.name for case in cases))
 
 
-def _start(versions: Sequence[Node], known: _Known) -> dict[str, str]:
-    """The start of a slice, where it varies: ``<4: n0>``."""
-    texts = [node.arguments.get("start", "None") for node in versions]
-    if len(set(texts)) == 1 or not all(text.isdigit() for text in texts):
-        return {}
-    text = known.text(tuple(int(text) for text in texts))
-    return {"start": f"<{texts[0]}: {text}>"} if text else {}
+def _node(versions: Sequence[Node], known: _Known) -> Node:
+    first = versions[0]
+    if any(_outline(node) != _outline(first) for node in versions):
+        raise _Unlike
+    sizes = tuple(known.text(extents) for extents in zip(*(node.shape for node in versions), strict=True))
+    arguments = dict(first.arguments)
+    for name in arguments.keys() - FOLLOWING:
+        texts = [node.arguments[name] for node in versions]
+        if len(set(texts)) > 1:
+            if not all(NUMBER.fullmatch(text) for text in texts):
+                raise _Unlike
+            arguments[name] = f"<{texts[0]}: {known.number([float(text) for text in texts])}>"
+    return replace(first, sizes=sizes, arguments=arguments)
 
 
-def _outline(graph: Graph) -> list[object]:
-    """What two graphs must have in common: everything but sizes, and arguments that follow from sizes."""
-    free = {"start", "size", "end", "length", "normalized_shape", "split_size", "split_sizes"}
-    return [
-        (node.name, node.op, len(node.shape), node.dtype)
-        + tuple((name, text) for name, text in node.arguments.items() if name not in free)
-        for node in graph.nodes
-    ]
+def _outline(node: Node) -> tuple[object, ...]:
+    return node.name, node.op, len(node.shape), node.dtype, tuple(node.arguments)
 
 
 class _Known:
@@ -69,18 +83,36 @@ class _Known:
         ]
         self._extents: dict[Values, Extent] = {}
         for position, values in enumerate(zip(*rows, strict=True)):
-            if len(set(values)) > 1:
-                name = f"n{len(self._extents)}"
-                self._extents.setdefault(values, Extent(name, position, meanings[position]))
+            if len(set(values)) > 1 and values not in self._extents:
+                self._extents[values] = Extent(f"n{len(self._extents)}", position, meanings[position])
         self._texts: dict[Values, str | None] = {}
 
-    def text(self, values: Values) -> str | None:
-        """A C expression with these values, or None."""
+    def text(self, values: Values) -> str:
+        """A C expression with these values.
+
+        Raises:
+            _Unlike: there is none.
+        """
         if len(set(values)) == 1:
             return str(values[0])
         if values not in self._texts:
             self._texts[values] = next(self._expressions(values), None)
-        return self._texts[values]
+        found = self._texts[values]
+        if found is None:
+            raise _Unlike
+        return found
+
+    def number(self, values: Sequence[float]) -> str:
+        """The same for any numbers."""
+        if all(value.is_integer() for value in values):
+            return self.text(tuple(int(value) for value in values))
+        for power, form in POWERS.items():
+            if min(values) <= 0:
+                break
+            whole = [value**power for value in values]
+            if all(math.isclose(value, round(value), rel_tol=1e-6) for value in whole):
+                return form.format(self.text(tuple(round(value) for value in whole)))
+        raise _Unlike
 
     def used(self) -> tuple[Extent, ...]:
         """All extents that vary."""
@@ -90,9 +122,9 @@ class _Known:
         names = {values: extent.name for values, extent in self._extents.items()}
         if wanted in names:
             yield names[wanted]
-        for count in (1, 2, 3):
-            for chosen in combinations(names, min(count, len(names))):
-                product = tuple(_product(numbers) for numbers in zip(*chosen, strict=True))
+        for count in range(1, min(3, len(names)) + 1):
+            for chosen in combinations(names, count):
+                product = tuple(math.prod(numbers) for numbers in zip(*chosen, strict=True))
                 words = " * ".join(names[values] for values in chosen)
                 if product == wanted:
                     yield words
@@ -104,16 +136,12 @@ class _Known:
                 shift = wanted[0] * step - values[0]
                 for c in range(shift, shift + step):
                     if abs(c) <= 16 and _is(wanted, values, lambda v, c=c, step=step: (v + c) // step):
-                        sum_ = f"({name} {'+' if c >= 0 else '-'} {abs(c)})" if c else name
-                        yield sum_ if step == 1 else f"({sum_} / {step})"
+                        moved = f"({name} {'+' if c >= 0 else '-'} {abs(c)})" if c else name
+                        yield moved if step == 1 else f"({moved} / {step})"
+            quotient = values[0] // max(1, wanted[0])
+            if quotient > 4 and _is(wanted, values, lambda v, q=quotient: v // q):
+                yield f"({name} / {quotient})"
 
 
 def _is(wanted: Values, values: Values, rule: Callable[[int], int]) -> bool:
     return all(rule(value) == want for value, want in zip(values, wanted, strict=True))
-
-
-def _product(numbers: Sequence[int]) -> int:
-    found = 1
-    for number in numbers:
-        found *= number
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ MORE = (
     "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_linear1d", "pixel_shuffle", "pixel_unshuffle",
     "channel_shuffle", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "reflection_pad3d",
     "norm", "std", "std_mean", "roll", "rot90", "isin", "xlogy", "nan_to_num",
-    "frobenius_norm", "square", "celu", "selu", "prelu", "_prelu_kernel", "rrelu_with_noise", "diagonal", "baddbmm", "trace",
+    "frobenius_norm", "square", "celu", "selu", "prelu", "_prelu_kernel", "rrelu_with_noise", "baddbmm", "trace",
     "avg_pool2d_backward", "_unsafe_view", "ones_like", "zeros_like", "new_zeros", "new_ones", "new_full",
     "linspace", "eye", "index_select", "take", "renorm", "logaddexp", "logaddexp2", "sinc", "heaviside", "count_nonzero", "mvlgamma",
     "multi_margin_loss", "multilabel_margin_loss_forward", "im2col", "unfold", "native_dropout", "bernoulli",
@@ -85,12 +85,9 @@ def _traced(loaded: LoadedCase) -> Graph:
     examples = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in read]  # never touched
     try:
         with _plain():
-            made = make_fx(
-                torch.func.functionalize(model),
-                decomposition_table=_decompositions(),
-                tracing_mode="fake",
-                _allow_non_fake_inputs=True,
-            )(*examples)
+            made = _written_down(model, examples)
+            if any(str(node.target).partition(".")[2].partition(".")[0].endswith("_") for node in made.graph.nodes):
+                made = _written_down(made, examples)  # taking apart may bring writes in place back
     except Exception as why:  # the user's code and the framework's tracer may raise anything
         first = str(why).strip().partition("\n")[0][:160]
         raise Untraceable(f"{type(why).__name__}: {first}") from None
@@ -98,6 +95,15 @@ def _traced(loaded: LoadedCase) -> Graph:
     if len(made.graph.nodes) > MOST_NODES:
         raise Untraceable(f"it has {len(made.graph.nodes)} operations, more than {MOST_NODES}")
     return _Writer(made, read).graph()
+
+
+def _written_down(model: Callable[..., Any], examples: Sequence[Tensor]) -> fx.GraphModule:
+    return make_fx(
+        torch.func.functionalize(model),
+        decomposition_table=_decompositions(),
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+    )(*examples)
 
 
 @contextmanager

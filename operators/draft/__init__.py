@@ -32,7 +32,8 @@ RESERVED = set(
     "inline int long namespace new operator private protected public register return short signed sizeof static "
     "struct switch template this throw try typedef union unsigned using virtual void volatile while and or not xor "
     "bool true false exp log sqrt pow tanh erf sin cos tan floor ceil trunc malloc free memcpy y0 y1 yn j0 j1 jn "
-    "from_end floor_div ceil_div at_least at_most remainder_of".split()
+    "fmod atan2 nearbyint div abs exp2 expm1 log2 log10 log1p asin acos atan sinh cosh asinh acosh atanh erfc sqrt "
+    "index remainder signbit round gamma from_end floor_div ceil_div at_least at_most remainder_of".split()
 )
 
 
@@ -118,6 +119,7 @@ def _names(program: Program, outputs: Sequence[Argument], taken: Sequence[str]) 
     wanted += [(f"output {n}", argument.name) for n, argument in enumerate(outputs)]
     wanted += [(name, name) for name in program.nodes if name not in program.inputs]
     for key, name in wanted:
+        name = name.lstrip("_") or "value"
         while name in used:
             name += "_"
         used.add(name)

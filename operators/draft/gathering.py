@@ -116,6 +116,8 @@ def _slice_scatter(values: Values, node: Operation, index: Index) -> Value:
     shape = values.program.nodes[node["src"]].shape
     axis = (node["dim"] or 0) % len(node.shape)
     start, step = node["start"] or 0, node["step"] or 1
+    if isinstance(start, Extent) and start.factors:
+        return _written_from(values, node, index, axis, start)
     start = start + node.shape[axis] if start < 0 else min(start, node.shape[axis])
     if step != 1:
         raise Undraftable("aten.slice_scatter with a step")
@@ -126,6 +128,16 @@ def _slice_scatter(values: Values, node: Operation, index: Index) -> Value:
     )
     place_in = inside if shape[axis] != 1 else ()
     written = values.guarded(node["src"], (*index[:axis], place_in, *index[axis + 1 :]))
+    return _chosen(written, conditions, values.guarded(node["self"], index), [depth(inside)])
+
+
+def _written_from(values: Values, node: Operation, index: Index, axis: int, start: Extent) -> Value:
+    """A slice that begins where sizes say."""
+    extent = values.program.nodes[node["src"]].shape[axis]
+    text = f"({place(index[axis])} - {start.atom})"
+    inside = opaque(text, extent, depth(index[axis]))
+    written = values.guarded(node["src"], (*index[:axis], inside, *index[axis + 1 :]))
+    conditions = [f"{text} >= 0", f"{text} < {extent.atom}"]
     return _chosen(written, conditions, values.guarded(node["self"], index), [depth(inside)])
 
 

@@ -25,6 +25,18 @@ class Ref(str):
     """The name of the node whose value an argument is."""
 
 
+class Varying(float):
+    """A number that is computed from sizes; knows its C text."""
+
+    text: str
+
+    def __new__(cls, value: float, text: str) -> Varying:
+        """The number in the given case."""
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
+
+
 @dataclass(frozen=True)
 class Operation:
     """A node, ready to be written as C.
@@ -127,9 +139,11 @@ def _prune(program: Program) -> None:
 
 
 def _value(text: str) -> Any:
-    varying = re.fullmatch(r"<(\d+): (.*)>", text)
+    varying = re.fullmatch(r"<([^:]+): (.*)>", text)
+    if varying and "double" not in varying[2] and "1.0" not in varying[2]:
+        return Extent.read(int(float(varying[1])), varying[2])
     if varying:
-        return Extent.read(int(varying[1]), varying[2])
+        return Varying(float(varying[1]), varying[2])
     text = re.sub(r"%(\w+)", r"'%\1'", text)
     text = re.sub(r"(?<![\w'])inf\b", "1e999", text)
     text = re.sub(r"(?<![\w'])nan\b", "'nan'", text)

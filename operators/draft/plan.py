@@ -25,7 +25,7 @@ from operators.draft.windows import POOLS, Window
 PRODUCTS = ("aten.mm", "aten.bmm")
 WINDOWS = ("aten.convolution", *POOLS)
 KNOWN = (*PRODUCTS, *WINDOWS, *SCANS, *REDUCTIONS)
-FREE = ("input", "constant", "tuple", "getitem", "aten.unbind", *PIECES)
+FREE = ("input", "constant", "tuple", "getitem", "aten.unbind", *PIECES)  # what only others read
 MOST_TRIES = 200
 
 AnyStage = TypeVar("AnyStage", bound=Stage)
@@ -93,9 +93,7 @@ class _Planner:
         self, program: Program, arrays: dict[str, Array], outputs: list[Array], names: dict[str, str], kept: set[str]
     ) -> None:
         self.program, self.start, self.outputs, self.names, self.kept = program, arrays, outputs, names, kept
-        self.computed = {
-            name for name, node in program.nodes.items() if node.op in KNOWN and name not in arrays
-        }
+        self.computed = {name for name, node in program.nodes.items() if node.op in KNOWN}
         self.stages: list[Stage] = []
         self.tuned: dict[str, str] = {}
 

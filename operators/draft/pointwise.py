@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,8 @@ def converted(value: Value, type: str) -> Value:
     """The value in another type, as C converts it."""
     if value.type == type:
         return value
+    if re.fullmatch(r"-?\d+", value.text) and type in ("float", "double"):
+        return literal(int(value.text), type)
     if type == "bool":
         return Value(f"{value.within(SUM)} != 0", type, LOOSE, value.depth)
     return Value(f"{type}({value.text})", type, ATOM, value.depth)
@@ -192,6 +195,14 @@ def _form(text: str, *names: str, binds: int = LOOSE, type: str | None = None) -
     return rule
 
 
+def _fmod(node: Operation, read: Read) -> Value:
+    type = node.c_type
+    a, b = _need(read, "self", type), _need(read, "other", type)
+    if type == "int64_t":
+        return Value(f"{a.within(ATOM)} % {b.within(ATOM)}", type, PRODUCT, _deep(a, b))
+    return Value(f"fmod{'f' if type == 'float' else ''}({a.text}, {b.text})", type, ATOM, _deep(a, b))
+
+
 def _pow(node: Operation, read: Read) -> Value:
     type = node.c_type
     a, b = _need(read, "self", type), _need(read, "exponent", type)
@@ -283,7 +294,7 @@ RULES: dict[str, Callable[[Operation, Read], Value]] = {
     "frac": _form("{self} - trunc{f}({self})", "self", binds=SUM),
     "maximum": _form("{self} > {other} || {self} != {self} ? {self} : {other}", "self", "other"),
     "minimum": _form("{self} < {other} || {self} != {self} ? {self} : {other}", "self", "other"),
-    "fmod": _form("fmod{f}({self}, {other})", "self", "other", binds=ATOM),
+    "fmod": _fmod,
     "atan2": _form("atan2{f}({self}, {other})", "self", "other", binds=ATOM),
     "remainder": _form("remainder_of({self}, {other})", "self", "other", binds=ATOM),
     "isnan": _form("{self} != {self}", "self"),

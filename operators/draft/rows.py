@@ -150,6 +150,8 @@ class _Writer:
         rows, inner = int(self.rows), int(self.count)
         deep = self.row_depth + len(self.inner_names)
         cost = rows * (2.0 * len(self.inner_names) ** 2) + (4.0 * rows if 1 < inner < 8 else 0.0)
+        if self.spread and rows > 1:
+            cost += 0.1 * rows * inner
         for depth, count in divisions(lines):
             cost += count * (rows if depth < deep else rows * inner)
         return cost

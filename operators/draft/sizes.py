@@ -152,8 +152,18 @@ def place(digits: Iterable[Digit]) -> str:
         if not text:
             text = term
         else:
-            text = f"{f'({text})' if ' + ' in text else text} * {digit.size.atom} + {term}"
+            text = f"{bracketed(text) if ' + ' in text else text} * {digit.size.atom} + {term}"
     return text or "0"
+
+
+def bracketed(text: str) -> str:
+    """In brackets, unless it is already."""
+    depth = 0
+    for at, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0 and at < len(text) - 1:
+            return f"({text})" if " " in text else text
+    return text
 
 
 def depth(digits: Iterable[Digit]) -> int:
@@ -163,4 +173,4 @@ def depth(digits: Iterable[Digit]) -> int:
 
 def _whole(digits: Sequence[Digit]) -> Digit:
     extent = product(digit.size for digit in digits)
-    return Digit(f"({place(digits)})", extent, ONE, extent, depth(digits))
+    return Digit(bracketed(place(digits)), extent, ONE, extent, depth(digits))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from operators.draft.operations import Operation, Program, Ref
@@ -111,6 +112,8 @@ def _getitem(writer: _Writer, node: Operation) -> None:
             if not sizes:  # the last piece may be a smaller one
                 before = Extent(source["split_size"] * index) if not node.shape[dim].factors else before
         writer.add(node.name, "aten.slice", node.shape, node.dtype, self=source["self"], dim=dim, start=before)
+    elif source.op.endswith("_with_indices") and index == 0:
+        writer.nodes[node.name] = replace(node, op=source.op, given=source.given)
     elif source.op == "aten.unbind":
         writer.add(node.name, "aten.select", node.shape, node.dtype, self=source["self"], dim=source["dim"], index=index)
     else:

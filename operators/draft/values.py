@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from operators.draft import gathering, pointwise
-from operators.draft.operations import Operation, Program, Ref, Undraftable
+from operators.draft.operations import Operation, Program, Ref, Undraftable, Varying
 from operators.draft.pointwise import ATOM, Value
 from operators.draft.sizes import Digit, Digits, Extent, Index, joined, place
 from operators.draft.views import VIEWS, broadcast
@@ -36,6 +36,7 @@ class Level:
 
     lines: list[str] = field(default_factory=list)
     known: dict[tuple[str, Index], Value] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,6 @@ class Values:
         self.read_from: set[str] = set()  # names of arrays, and of nodes known locally
         self.tuned: dict[str, str] = {}  # constants that tune: name -> value and allowed ones
         self._guards = 0
-        self._taken: dict[str, int] = {}
 
     def again(self) -> Values:
         """The same knowledge, nothing written yet."""
@@ -89,11 +89,12 @@ class Values:
         """Lines of the innermost body."""
         self.levels[-1].lines += lines
 
-    def fresh(self, name: str) -> str:
-        """A C name that was not used in this stage."""
-        count = self._taken.get(name, 0)
-        self._taken[name] = count + 1
-        return name if not count else f"{name}_{count + 1}"
+    def fresh(self, name: str, level: int = -1) -> str:
+        """A C name for a level that no open loop has."""
+        used = set[str]().union(*(one.names for one in self.levels))
+        found = next(word for n in range(1, len(used) + 2) if (word := name if n == 1 else f"{name}_{n}") not in used)
+        self.levels[level].names.add(found)
+        return found
 
     # -- values ----------------------------------------------------------------------------------------
 
@@ -145,6 +146,8 @@ class Values:
             return None
         if isinstance(given, bool):
             return pointwise.literal(given, "bool")
+        if isinstance(given, Varying) or (isinstance(given, Extent) and given.factors):
+            return Value(f"{node.c_type}({given.text})", node.c_type, ATOM, 0)
         if isinstance(given, int):
             return pointwise.literal(given, "int64_t" if node.c_type in ("int64_t", "bool") else node.c_type)
         return pointwise.literal(given, "double" if node.c_type == "double" else "float")
@@ -181,7 +184,8 @@ class Values:
         return value.depth < len(self.levels) - 1 and bool(re.search(r"\w\(| / ", value.text))
 
     def _named(self, node: Operation, index: Index, value: Value) -> Value:
-        name = self.fresh(self.names[node.name])
+        base = self.names[node.name] + ("_at" if node.name in self.arrays else "")
+        name = self.fresh(base, value.depth)
         level = self.levels[value.depth]
         level.lines.append(f"const {value.type} {name} = {value.text};")
         named = Value(name, value.type, ATOM, value.depth)

@@ -85,7 +85,7 @@ def _select(node: Operation, source: Sequence[Extent], index: Index) -> Index:
     axis = node["dim"] % len(source)
     at = node["index"]
     extent = source[axis]
-    text = str(at) if at >= 0 else f"({extent.text} - {-at})" if extent.factors else str(extent + at)
+    text = at.text if isinstance(at, Extent) else str(at) if at >= 0 else f"({extent.text} - {-at})" if extent.factors else str(extent + at)
     digits = opaque(text, extent, 0) if extent != 1 else ()
     return (*index[:axis], digits, *index[axis:])
 
@@ -98,6 +98,18 @@ def _flip(node: Operation, source: Sequence[Extent], index: Index) -> Index:
             text = f"({source[axis].text} - 1 - {place(index[axis])})"
             found[axis] = opaque(text, source[axis], depth(index[axis]))
     return tuple(found)
+
+
+def _as_strided(node: Operation, source: Sequence[Extent], index: Index) -> Index:
+    """Only what is a reshape of something contiguous."""
+    step = 1
+    for extent, stride in zip(reversed(node.shape), reversed(node["stride"]), strict=True):
+        if extent != 1 and stride != step:
+            raise Undraftable(node.op)
+        step *= extent
+    if node["storage_offset"]:
+        raise Undraftable(node.op)
+    return _reshape(node, source, index)
 
 
 def _diagonal(node: Operation, source: Sequence[Extent], index: Index) -> Index:
@@ -123,6 +135,7 @@ VIEWS: dict[str, View] = {
     "aten.view_copy": _reshape,
     "aten.unsqueeze": _reshape,
     "aten.squeeze": _reshape,
+    "aten.as_strided": _as_strided,
     "aten.permute": _permute,
     "aten.transpose": _transpose,
     "aten.t": _transpose,

@@ -132,8 +132,8 @@ class _Writer:
         c = variable("feature", inner, depth + 1)
         source = c
         if groups > 1:
-            outs = node.shape[1] // groups
-            group = f"channel / {outs}" if outs > 1 else "channel"
+            outs = node.shape[1].by(groups if isinstance(groups, Extent) else Extent(groups))
+            group = f"channel / {outs.atom}" if outs > 1 else "channel"
             text = f"({group} * {inner.text} + feature)" if inner != 1 else f"({group})" if " " in group else group
             source = opaque(text, self.shape[1], depth + 1)
         index: list[Digits] = [image, source]
@@ -175,7 +175,7 @@ class _Writer:
         )  # fmt: skip
         names = self._places(rank)
         groups = node["groups"]
-        per_group, inner = taps[1], self.shape[1].by(Extent(groups))
+        per_group, inner = taps[1], self.shape[1].by(groups if isinstance(groups, Extent) else Extent(groups))
         dims = [("image", node.shape[0]), ("channel", node.shape[1]), *zip(_outs(names), node.shape[2:], strict=True)]
         at = [variable(name, extent, n + 1) for n, (name, extent) in enumerate(dims)]
         for _ in dims:
