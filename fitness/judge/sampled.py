@@ -159,7 +159,8 @@ def _normalised(name: str, args: tuple[Any, ...], x: Tensor) -> int:
         return x.numel() // x.shape[1] if training else 1
     if "group_norm" in name:
         return math.prod(x.shape[1:])
-    return _extent(x, args[1] if len(args) > 1 else None)
+    at = 2 if name in ("linalg_vector_norm", "norm") else 1  # after the order of the norm
+    return _extent(x, args[at] if len(args) > at else None)
 
 
 def _extent(x: Tensor, dim: Any) -> int:
