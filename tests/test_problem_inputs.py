@@ -55,7 +55,8 @@ def test_distributions_hold_what_their_names_say() -> None:
     assert drawn("spiky").abs().max() > 30 * drawn("spiky").abs().median()
     assert (drawn("tiny") == 0).all(1).any()
     assert 0 < drawn("tiny").abs().max() < 0.1
-    assert len(drawn("ties").unique()) < 30
+    ties = drawn("ties")
+    assert ((ties == ties.amax(1, keepdim=True)).sum(1) > 1).any()
     assert set(drawn("integers").unique().tolist()) == {-1.0, 0.0, 1.0}
     special = drawn("special")
     assert (special == 0).any()

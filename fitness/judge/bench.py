@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from fitness.judge import baselines
+from fitness.judge.awake import awake
 from fitness.judge.bounds import Bound, bounds
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.compare import compare
@@ -107,8 +108,9 @@ class Bench:
             refusals = {
                 name: baselines.refusal(name, loaded, secrets.token_hex(16)) for name in baselines.NAMES
             }
-            for policy in POLICIES:
-                found += self._stand(loaded, policy, refusals)
+            with awake(self._cores):
+                for policy in POLICIES:
+                    found += self._stand(loaded, policy, refusals)
         self._calibration = Calibration(
             baselines=tuple(found),
             noise=tuple(Noise(*key, stand.noise) for key, stand in self._stands.items()),
@@ -239,12 +241,13 @@ class Bench:
         others = [policy for policy in POLICIES if policy != self._policy]
         policies = [self._policy, *(others if promotion else [])]
         try:
-            measured = {
-                name: tuple(
-                    self._timing(library, self._stands[name, policy], promotion) for policy in policies
-                )
-                for name in dict.fromkeys(name for name, _ in self._stands)
-            }
+            with awake(self._cores):
+                measured = {
+                    name: tuple(
+                        self._timing(library, self._stands[name, policy], promotion) for policy in policies
+                    )
+                    for name in dict.fromkeys(name for name, _ in self._stands)
+                }
         except WrongOutput as wrong:
             return Verdict(Outcome.INCORRECT, Stage.TIMING, str(wrong), wrong.evidence, tuple(cases))
         except KernelDied as death:

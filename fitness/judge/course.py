@@ -30,7 +30,7 @@ from populations.verdict import Evidence
 SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
 TRIES = 4  # of a disturbed block
 BLOCKS = {"warm": 9, "cold": 1}  # in one sample
-LONG_ENOUGH_S = {"warm": 300e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
+LONG_ENOUGH_S = {"warm": 150e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
 EMPTY_LIMIT_S = 2.0  # limit of an empty block
 EMPTY_BLOCKS = 40  # that tell the fixed cost
@@ -126,13 +126,12 @@ class Course:
 def sets_per_block(set_bytes: int, policy: str, cache_bytes: int, seconds: float) -> int:
     """How many argument sets a block launches.
 
-    Warm ones stay within half the last-level cache where they can, but are two at least, so that what a
-    kernel remembers of the first shows in the second.
+    Warm ones stay within half the last-level cache where they can.
     """
     enough = int(LONG_ENOUGH_S[policy] / seconds) + 1
     if policy == "cold":
         return min(max(-(-COLD_ROTATION * cache_bytes // set_bytes), enough), MOST_SETS)
-    return min(max(2, min(enough, cache_bytes // (2 * set_bytes))), MOST_SETS)
+    return max(1, min(enough, cache_bytes // (2 * set_bytes), MOST_SETS))
 
 
 class KernelContender:

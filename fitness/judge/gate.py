@@ -24,7 +24,7 @@ from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 SMALL_BYTES = 1 << 20  # cases below this run twice in one process: what is remembered from a call shows
 SMOKE_CASES = 2
 SEARCH_HELD_OUT = 4
-TIMEOUT_S = 10.0  # of one launch in the gate; timed blocks have a tighter one
+SMALL_S, LARGE_S = 3.0, 10.0  # limits of one launch on small and on other cases; timed blocks have their own
 
 
 class Failure(Exception):
@@ -96,7 +96,8 @@ class Gate:
         case = loaded.case
         blank = CaseVerdict(case.name, case.held_out, case.derived, Outcome.CORRECT)
         read_only = len(case.inputs) + len(case.parameters)
-        launches = 2 if sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES else 1
+        small = sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES
+        launches, limit_s = (2, SMALL_S) if small else (1, LARGE_S)
         worst = 0.0
         with ArgumentSets(case.arguments, read_only, launches) as sets:
             draws = [loaded.draw(key, ordinal) for ordinal in range(launches)]
@@ -107,7 +108,7 @@ class Gate:
                 with Runner(library, sets, cores=self._cores, sandboxed=self._sandboxed) as runner:
                     for index, draw in enumerate(draws):
                         sets.poison(index, index + 1)
-                        runner.block(index, 1, TIMEOUT_S)
+                        runner.block(index, 1, limit_s)
                         found = self._compared(sets, index, loaded, draw)
                         worst = max(worst, found.max_error)
                         if not found.max_error <= 1.0:

@@ -47,7 +47,12 @@ def _tiny(shape: Shape, _dtype: torch.dtype, rng: Generator) -> Tensor:
 
 
 def _ties(shape: Shape, _dtype: torch.dtype, rng: Generator) -> Tensor:
-    return torch.round(2 * torch.randn(shape, generator=rng)) / 2
+    values = torch.randn(shape, generator=rng)
+    if values.dim() == 0 or values.numel() == 0:
+        return values
+    # The maximum of each row stands in about eight places.
+    tied = torch.rand(shape, generator=rng) < 8 / shape[-1]
+    return torch.where(tied, values.amax(-1, keepdim=True), values)
 
 
 def _special(shape: Shape, dtype: torch.dtype, rng: Generator) -> Tensor:
@@ -79,7 +84,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "spiky": _spiky,  # mostly small, one in 64 large
     "large": _large,  # up to 120 either way
     "tiny": _tiny,  # 1e-6 to 1e-2, and rows of zeros
-    "ties": _ties,  # multiples of a half, so that maxima tie
+    "ties": _ties,  # the maximum of each row stands in several places
     "special": _special,  # zeros of both signs and subnormals among normal values
     "nonfinite": _nonfinite,  # one NaN and one infinity
     "integers": _integers,  # -1, 0 and 1: sums are exact

@@ -1,4 +1,4 @@
-"""Two small C programs that this package carries as source: ``sandbox`` builds, ``runner`` runs.
+"""Small C programs that this package carries as source: ``sandbox`` builds, ``runner`` runs, ``awake`` waits.
 
 They are compiled with gcc the first time they are needed and kept in a per-user cache, under a name that
 holds the hash of source, flags and compiler, so a new version never meets an old binary.
@@ -65,7 +65,7 @@ def features() -> Features:
 
 @cache
 def tool(name: str) -> Path:
-    """Path of the compiled ``name`` ("sandbox" or "runner"); compiles it where it is not in the cache yet.
+    """Path of the compiled ``name`` ("sandbox", "runner", "awake"); compiles it where the cache lacks it.
 
     Raises:
         DeviceError: there is no gcc, or it fails.
