@@ -106,9 +106,14 @@ def _head(problem: str, graph: Graph) -> list[str]:
 def _signature(program: Program, names: dict[str, str], written: Sequence[Array]) -> str:
     read = [f"const {C_TYPES[program.nodes[name].dtype]}* {names[name]}" for name in program.inputs]
     out = [f"{C_TYPES[array.dtype]}* {array.name}" for array in written]
-    arguments = ", ".join([*read, *out, "const int64_t* shapes"])
-    wrapped = textwrap.wrap(f'extern "C" void kernel_function({arguments})', 108, subsequent_indent="    ")
-    return "\n".join(wrapped)
+    lines = ['extern "C" void kernel_function(']
+    for argument in [*read, *out, "const int64_t* shapes"]:
+        opens = lines[-1].endswith("(")
+        if len(lines[-1]) + len(argument) > 104:
+            lines.append("    " + argument + ",")
+        else:
+            lines[-1] += ("" if opens else " ") + argument + ","
+    return "\n".join(lines).rstrip(",") + ")"
 
 
 def _names(program: Program, outputs: Sequence[Argument], taken: Sequence[str]) -> dict[str, str]:

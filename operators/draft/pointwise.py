@@ -182,13 +182,14 @@ def _div(node: Operation, read: Read) -> Value:
 
 
 def _form(text: str, *names: str, binds: int = LOOSE, type: str | None = None) -> Callable[[Operation, Read], Value]:
-    """A formula with {self}, {other}, … for atoms, {f} for the suffix of functions and {one} for 1."""
+    """A formula with {self}, {other}, … for atoms, {self_} for what stands in brackets, {f} for the suffix of functions and {one} for 1."""
 
     def rule(node: Operation, read: Read) -> Value:
         kind = type or node.c_type
         inside = kind if kind != "bool" or type else None
         values = {name: _need(read, name, inside) for name in names}
         words = {name: value.within(ATOM) for name, value in values.items()}
+        words |= {f"{name}_": value.text for name, value in values.items()}
         made = text.format(**words, f="f" if kind == "float" else "", one=literal(1, kind).text, zero=literal(0, kind).text)
         return Value(made, node.c_type, binds, _deep(*values.values()))
 
@@ -286,20 +287,20 @@ RULES: dict[str, Callable[[Operation, Read], Value]] = {
     "sign": _form("({self} > 0) - ({self} < 0)", "self", binds=SUM),
     "sgn": _form("({self} > 0) - ({self} < 0)", "self", binds=SUM),
     "reciprocal": _form("{one} / {self}", "self", binds=PRODUCT),
-    "rsqrt": _form("{one} / sqrt{f}({self})", "self", binds=PRODUCT),
+    "rsqrt": _form("{one} / sqrt{f}({self_})", "self", binds=PRODUCT),
     "square": _form("{self} * {self}", "self", binds=PRODUCT),
     "sigmoid": _form("{one} / ({one} + exp{f}(-{self}))", "self", binds=PRODUCT),
     "silu": _form("{self} / ({one} + exp{f}(-{self}))", "self", binds=PRODUCT),
     "relu": _form("{self} < 0 ? {zero} : {self}", "self"),
-    "frac": _form("{self} - trunc{f}({self})", "self", binds=SUM),
+    "frac": _form("{self} - trunc{f}({self_})", "self", binds=SUM),
     "maximum": _form("{self} > {other} || {self} != {self} ? {self} : {other}", "self", "other"),
     "minimum": _form("{self} < {other} || {self} != {self} ? {self} : {other}", "self", "other"),
     "fmod": _fmod,
-    "atan2": _form("atan2{f}({self}, {other})", "self", "other", binds=ATOM),
-    "remainder": _form("remainder_of({self}, {other})", "self", "other", binds=ATOM),
+    "atan2": _form("atan2{f}({self_}, {other_})", "self", "other", binds=ATOM),
+    "remainder": _form("remainder_of({self_}, {other_})", "self", "other", binds=ATOM),
     "isnan": _form("{self} != {self}", "self"),
-    "isinf": _form("std::isinf({self})", "self", binds=ATOM),
-    "isfinite": _form("std::isfinite({self})", "self", binds=ATOM),
+    "isinf": _form("std::isinf({self_})", "self", binds=ATOM),
+    "isfinite": _form("std::isfinite({self_})", "self", binds=ATOM),
     "logical_not": _not,
     "bitwise_not": _not,
     "logical_and": _form("{self} && {other}", "self", "other", type="bool"),
