@@ -169,7 +169,7 @@ def environment() -> dict[str, str]:
         # Idle workers spin for 0.3 ms instead of 5: they are asleep before a kernel's block begins.
         "GOMP_SPINCOUNT": "20000",
         # Fresh outputs would page-fault in every call (10x slower): keep freed memory, never mmap it.
-        "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+        "MALLOC_MMAP_MAX_": "0",
         "MALLOC_TRIM_THRESHOLD_": str(16 << 30),
         "MALLOC_TOP_PAD_": str(64 << 20),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / f"inductor-{cores}"),

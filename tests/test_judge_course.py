@@ -89,7 +89,7 @@ def test_a_kernel_that_works_in_its_first_launch_only_is_caught_in_a_timed_block
     kernel = contender(course, ONCE, tmp_path)
     try:
         with pytest.raises(WrongOutput, match="not twice"):
-            course.sample(kernel)
+            course.block(kernel)
     finally:
         kernel.close()
 

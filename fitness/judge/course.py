@@ -24,12 +24,12 @@ import torch
 from fitness.card import TensorSpec
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.runner import Runner, account
-from fitness.judge.statistics import median
+from fitness.judge.statistics import lower_quartile
 from populations.verdict import Evidence
 
 SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
 TRIES = 4  # of a disturbed block
-BLOCKS = {"warm": 9, "cold": 1}  # in one sample
+BLOCKS = {"warm": 12, "cold": 2}  # of each contender in one round
 LONG_ENOUGH_S = {"warm": 150e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
 EMPTY_LIMIT_S = 2.0  # limit of an empty block
@@ -94,11 +94,12 @@ class Course:
         self._refill = refill
         self._ordinal = 0
 
-    def sample(self, contender: Contender) -> float:
-        """Seconds per call, from the blocks that one round takes."""
-        return median([self._block(contender) for _ in range(BLOCKS[self.policy])]) / self.count
+    def block(self, contender: Contender) -> float:
+        """Seconds per call in one block; a disturbed one is taken again, a few times.
 
-    def _block(self, contender: Contender) -> float:
+        Raises:
+            WrongOutput, KernelDied, Disturbance: what the contender did.
+        """
         seconds = 0.0
         for _ in range(TRIES):
             self.renew(self.count)
@@ -108,7 +109,7 @@ class Course:
             contender.check(self.count)
             if not disturbed:
                 break
-        return seconds
+        return seconds / self.count
 
     def renew(self, count: int) -> None:
         """Fresh inputs and poisoned outputs in the first ``count`` sets."""
@@ -225,17 +226,25 @@ def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) ->
         for _ in range(EMPTY_BLOCKS):
             time.sleep(SETTLE_S)
             seconds.append(runner.block(0, 0, EMPTY_LIMIT_S).seconds)
-    return sorted(seconds)[EMPTY_BLOCKS // 4]
+    return lower_quartile(seconds)
 
 
 def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[list[float]]:
-    """Samples of each contender, one a round; the order within a round alternates, so drift cancels."""
+    """Seconds per call of each contender, one sample a round.
+
+    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel."""
+    is the lower quartile of a round's blocks, since disturbances only ever add.
+    """
     samples: list[list[float]] = [[] for _ in contenders]
     order = list(range(len(contenders)))
     for _ in range(rounds):
-        for index in order:
-            samples[index].append(course.sample(contenders[index]))
-        order.reverse()
+        blocks: list[list[float]] = [[] for _ in contenders]
+        for _ in range(BLOCKS[course.policy]):
+            for index in order:
+                blocks[index].append(course.block(contenders[index]))
+            order.reverse()
+        for sample, seconds in zip(samples, blocks, strict=True):
+            sample.append(lower_quartile(seconds))
     return samples
 
 

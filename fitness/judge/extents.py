@@ -20,7 +20,12 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 # Arguments that follow from the shapes of what the operation makes.
 FOLLOWING = {"size", "end", "length", "normalized_shape", "split_size", "split_sizes", "stride_of_view"}
 # Numbers that are no whole ones but powers of such: 1 / n, sqrt(n), 1 / sqrt(n), and a square root of the last.
-POWERS = {-1: "1.0 / {}", 2: "sqrt(double({}))", -2: "1.0 / sqrt(double({}))", -4: "1.0 / sqrt(sqrt(double({})))"}
+POWERS = {
+    -1: "1.0 / {}",
+    2: "sqrt(double({}))",
+    -2: "1.0 / sqrt(double({}))",
+    -4: "1.0 / sqrt(sqrt(double({})))",
+}
 
 
 class _Unlike(Exception):

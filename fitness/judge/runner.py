@@ -254,7 +254,7 @@ def environment(cores: int) -> dict[str, str]:
         "OMP_THREAD_LIMIT": str(cores),
         "OMP_DYNAMIC": "false",
         "OMP_PROC_BIND": "true",  # else two threads now and then wake on one core, and a block takes twice
-        "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+        "MALLOC_MMAP_MAX_": "0",
         "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
         "MALLOC_TOP_PAD_": str(1 << 24),
     }

@@ -48,3 +48,8 @@ def half_width(ratios: Sequence[float]) -> float:
 def median(values: Sequence[float]) -> float:
     """The median as a plain float."""
     return float(np.median(np.asarray(values, dtype=np.float64)))
+
+
+def lower_quartile(values: Sequence[float]) -> float:
+    """The value that a quarter of them stay below."""
+    return float(np.quantile(np.asarray(values, dtype=np.float64), 0.25))

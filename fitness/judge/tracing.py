@@ -86,7 +86,10 @@ def _traced(loaded: LoadedCase) -> Graph:
     try:
         with _plain():
             made = _written_down(model, examples)
-            if any(str(node.target).partition(".")[2].partition(".")[0].endswith("_") for node in made.graph.nodes):
+            if any(
+                str(node.target).partition(".")[2].partition(".")[0].endswith("_")
+                for node in made.graph.nodes
+            ):
                 made = _written_down(made, examples)  # taking apart may bring writes in place back
     except Exception as why:  # the user's code and the framework's tracer may raise anything
         first = str(why).strip().partition("\n")[0][:160]
@@ -109,14 +112,14 @@ def _written_down(model: Callable[..., Any], examples: Sequence[Tensor]) -> fx.G
 @contextmanager
 def _plain() -> Iterator[None]:
     """No fused operations, no gradients, no warnings."""
-    fused = torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
-    torch._C._set_mkldnn_enabled(False)  # type: ignore[attr-defined]
+    fused = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
     try:
         with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH), torch.no_grad():
             warnings.simplefilter("ignore")
             yield
     finally:
-        torch._C._set_mkldnn_enabled(fused)  # type: ignore[attr-defined]
+        torch._C._set_mkldnn_enabled(fused)
 
 
 def _decompositions() -> Mapping[Any, Any]:
@@ -145,7 +148,9 @@ class _Writer:
             if node.op == "placeholder":
                 spec = waiting.pop(0)
                 self._names[node] = spec.name
-                nodes.append(Node(spec.name, "input", {}, spec.shape, tuple(map(str, spec.shape)), spec.dtype))
+                nodes.append(
+                    Node(spec.name, "input", {}, spec.shape, tuple(map(str, spec.shape)), spec.dtype)
+                )
             elif node.op == "output":
                 outputs = tuple(self._names[found] for found in node.args[0])
             else:
