@@ -232,8 +232,8 @@ def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) ->
 def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[list[float]]:
     """Seconds per call of each contender, one sample a round.
 
-    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel."""
-    is the lower quartile of a round's blocks, since disturbances only ever add.
+    Contenders take turns block by block, so that what slows the machine for a moment slows them alike; a
+    sample is the lower quartile of a round's blocks, since disturbances only ever add.
     """
     samples: list[list[float]] = [[] for _ in contenders]
     order = list(range(len(contenders)))
