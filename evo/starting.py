@@ -1,4 +1,4 @@
-"""The kernels a run starts from: the user's files and the built-in seeds, or a draft from the reference's graph."""
+"""The kernels a run starts from: the user's files, and the built-in seeds or a draft of the reference."""
 
 from __future__ import annotations
 
@@ -51,9 +51,13 @@ def built_in(problem: str) -> list[Named]:
 def drafted(card: ProblemCard) -> tuple[list[Named], str]:
     """A kernel written from the graph of the reference; where there is none, why."""
     if card.graph is None:
-        return [], next((note for note in card.notes if "traced" in note), "there is no graph of the reference")
+        return [], next(
+            (note for note in card.notes if "traced" in note), "there is no graph of the reference"
+        )
     try:
-        kernel = draft(card.graph, [Argument(spec.name, spec.dtype) for spec in card.given.outputs], card.summary)
+        kernel = draft(
+            card.graph, [Argument(spec.name, spec.dtype) for spec in card.given.outputs], card.summary
+        )
     except Undraftable as why:
         return [], f"{why} has no draft"
     return [("the draft", Proposal(kernel, SEED, "drafted from the reference's graph"))], ""

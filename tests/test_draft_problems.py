@@ -1,4 +1,4 @@
-"""Drafts of small problems as people write them: each compiles as the judge compiles, and passes the gate's bound."""
+"""Drafts of small problems as people write them: built as the judge builds, within the gate's bound."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drafted]:
 
 def called(library: Path, loaded: LoadedCase, draw: Draw) -> list[Tensor]:
     """The outputs, poisoned beforehand."""
-    outputs = [
-        torch.full(spec.shape, 77).to(getattr(torch, spec.dtype)) for spec in loaded.case.outputs
-    ]
+    outputs = [torch.full(spec.shape, 77).to(getattr(torch, spec.dtype)) for spec in loaded.case.outputs]
     extents = [extent for spec in loaded.case.arguments for extent in spec.shape]
     arguments = [*draw.inputs, *draw.parameters, *outputs, torch.tensor(extents, dtype=torch.int64)]
     ctypes.CDLL(str(library)).kernel_function(*[ctypes.c_void_p(tensor.data_ptr()) for tensor in arguments])

@@ -1,14 +1,14 @@
 """Sizes in terms of the arguments' shapes, found by comparing traces of several cases.
 
-A number that is the same in all cases is a number; one that always equals an extent of an argument, or a simple
-expression of such, is read from ``shapes``. Nothing is proved: the gate tries the kernel at all cases.
+A number that is the same in all cases is a number; one that always equals an extent of an argument, or a
+simple expression of such, is read from ``shapes``. Nothing is proved: the gate tries the kernel at all cases.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -19,7 +19,7 @@ Values = tuple[int, ...]  # one number a case
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 # Arguments that follow from the shapes of what the operation makes.
 FOLLOWING = {"size", "end", "length", "normalized_shape", "split_size", "split_sizes", "stride_of_view"}
-# Numbers that are no whole ones but powers of such: 1 / n, sqrt(n), 1 / sqrt(n), and a square root of the last.
+# Numbers that are no whole ones but powers of such.
 POWERS = {
     -1: "1.0 / {}",
     2: "sqrt(double({}))",
@@ -133,20 +133,16 @@ class _Known:
                 words = " * ".join(names[values] for values in chosen)
                 if product == wanted:
                     yield words
-                factor, rest = divmod(wanted[0], product[0])
-                if factor > 1 and not rest and _is(wanted, product, lambda p, f=factor: p * f):
+                factor = wanted[0] // product[0]
+                if factor > 1 and tuple(number * factor for number in product) == wanted:
                     yield f"{words} * {factor}"
         for values, name in names.items():
             for step in range(1, 5):
                 shift = wanted[0] * step - values[0]
                 for c in range(shift, shift + step):
-                    if abs(c) <= 16 and _is(wanted, values, lambda v, c=c, step=step: (v + c) // step):
+                    if abs(c) <= 16 and tuple((value + c) // step for value in values) == wanted:
                         moved = f"({name} {'+' if c >= 0 else '-'} {abs(c)})" if c else name
                         yield moved if step == 1 else f"({moved} / {step})"
             quotient = values[0] // max(1, wanted[0])
-            if quotient > 4 and _is(wanted, values, lambda v, q=quotient: v // q):
+            if quotient > 4 and tuple(value // quotient for value in values) == wanted:
                 yield f"({name} / {quotient})"
-
-
-def _is(wanted: Values, values: Values, rule: Callable[[int], int]) -> bool:
-    return all(rule(value) == want for value, want in zip(values, wanted, strict=True))

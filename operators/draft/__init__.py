@@ -1,18 +1,21 @@
 """Drafts: a plain first kernel for any problem, written from its reference's graph without a model.
 
-A draft is right and readable rather than fast: one stage for each product, convolution or group of rows, in the
-order of the reference. It is what the search starts from where nobody gives a better kernel.
+A draft is right and readable rather than fast: one stage for each product, convolution or group of rows, in
+the order of the reference. It is what the search starts from where nobody gives a better kernel.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operators.draft.operations import Program, Undraftable, parsed
+from operators.draft.names import c_names
+from operators.draft.operations import C_TYPES, Program, Undraftable
 from operators.draft.plan import planned
 from operators.draft.pointwise import literal
+from operators.draft.reading import parsed
 from operators.draft.text import assembled
 from operators.draft.values import Array
 from populations.graph import Graph
@@ -21,20 +24,6 @@ from populations.kernel import Kernel
 __all__ = ["Argument", "Undraftable", "draft"]
 
 LARGEST = 256 << 20  # bytes of all temporaries
-C_TYPES = {
-    "float32": "float", "float64": "double", "bfloat16": "uint16_t", "float16": "uint16_t", "int8": "int8_t",
-    "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "bool": "uint8_t",
-}  # fmt: skip
-RESERVED = set(
-    "row i j k l m r first start width height column batch total panel left image channel plane end low high shift "
-    "element feature ox oy oz ix iy iz kx ky kz far_x far_y far_z count_x count_y count_z shapes "
-    "auto break case char class const continue default delete do double else enum extern float for friend goto if "
-    "inline int long namespace new operator private protected public register return short signed sizeof static "
-    "struct switch template this throw try typedef union unsigned using virtual void volatile while and or not xor "
-    "bool true false exp log sqrt pow tanh erf sin cos tan floor ceil trunc malloc free memcpy y0 y1 yn j0 j1 jn "
-    "fmod atan2 nearbyint div abs exp2 expm1 log2 log10 log1p asin acos atan sinh cosh asinh acosh atanh erfc sqrt "
-    "index remainder signbit round gamma from_end floor_div ceil_div at_least at_most remainder_of".split()
-)
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ def draft(graph: Graph, outputs: Sequence[Argument], problem: str = "") -> Kerne
         Undraftable: names the operation that has no draft.
     """
     program = parsed(graph)
-    names = _names(program, outputs, [extent.name for extent in graph.extents])
+    names = c_names(program, [one.name for one in outputs], [extent.name for extent in graph.extents])
     arrays = {
         name: Array(names[name], node.dtype, node.shape)
         for name, node in program.nodes.items()
@@ -82,7 +71,9 @@ def draft(graph: Graph, outputs: Sequence[Argument], problem: str = "") -> Kerne
     body += [f"free({array.name});" for array in plan.temporaries]
     constants = [f"constexpr int64_t {name} = {value}" for name, value in sorted(plan.tuned.items())]
     constants += _constants(program, names)
-    return Kernel(assembled(_head(problem, graph), constants, _signature(program, names, written), body), "cpp")
+    return Kernel(
+        assembled(_head(problem, graph), constants, _signature(program, names, written), body), "cpp"
+    )
 
 
 def array_bytes(array: Array) -> int:
@@ -116,22 +107,6 @@ def _signature(program: Program, names: dict[str, str], written: Sequence[Array]
     return "\n".join(lines).rstrip(",") + ")"
 
 
-def _names(program: Program, outputs: Sequence[Argument], taken: Sequence[str]) -> dict[str, str]:
-    """C names for all nodes, and for "output 0" and so on; no two alike, none that the loops use."""
-    used = RESERVED | set(taken)
-    found: dict[str, str] = {}
-    wanted = [(name, name) for name in program.inputs]
-    wanted += [(f"output {n}", argument.name) for n, argument in enumerate(outputs)]
-    wanted += [(name, name) for name in program.nodes if name not in program.inputs]
-    for key, name in wanted:
-        name = name.lstrip("_") or "value"
-        while name in used:
-            name += "_"
-        used.add(name)
-        found[key] = name
-    return found
-
-
 def _constants(program: Program, names: dict[str, str]) -> list[str]:
     lines = []
     for node in program.nodes.values():
@@ -149,7 +124,5 @@ def _allocated(array: Array) -> str:
 
 
 def _mentioned(name: str, bodies: Sequence[Sequence[str]], arrays: Sequence[Array]) -> bool:
-    import re
-
     text = "\n".join(line for lines in bodies for line in lines) + "".join(map(_allocated, arrays))
     return bool(re.search(rf"\b{name}\b", text))

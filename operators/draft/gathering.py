@@ -63,7 +63,9 @@ def _index(values: Values, node: Operation, index: Index) -> Value:
     rest = [*index[:first], *index[first + rank :]]
     found: list[Digits] = []
     for axis, ref in enumerate(places):
-        found.append(_position(values, ref, common, shape[axis], wraps=True) if ref is not None else rest.pop(0))
+        found.append(
+            _position(values, ref, common, shape[axis], wraps=True) if ref is not None else rest.pop(0)
+        )
     return values.at(source, tuple(found))
 
 
@@ -157,14 +159,19 @@ def _chosen(value: Value, conditions: list[str], other: Value, deep: list[int]) 
     return Value(text, other.type, LOOSE, max(value.depth, other.depth, *deep))
 
 
-def _counted(values: Values, node: Operation, index: Index) -> Value:
+def _counted(_: Values, node: Operation, index: Index) -> Value:
     """arange and iota: start + step * place."""
     start = node["start"] or 0
     step = 1 if node["step"] is None else node["step"]
     at = Value(place(index[0]), "int64_t", SUM if " " in place(index[0]) else 3, depth(index[0]))
     found = converted(at, node.c_type)
     if step != 1:
-        found = Value(f"{literal(step, node.c_type).within(PRODUCT)} * {found.within(PRODUCT)}", node.c_type, PRODUCT, at.depth)
+        found = Value(
+            f"{literal(step, node.c_type).within(PRODUCT)} * {found.within(PRODUCT)}",
+            node.c_type,
+            PRODUCT,
+            at.depth,
+        )
     if start:
         found = Value(f"{literal(start, node.c_type).text} + {found.within(SUM)}", node.c_type, SUM, at.depth)
     return found

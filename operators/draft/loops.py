@@ -1,15 +1,16 @@
-"""What all stages share: loops as text, the writes at their innermost place, and what they cost in divisions."""
+"""What all stages share: loops as text, and the writes at their innermost place."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Self
 
-from operators.draft.operations import Program
+from operators.draft.operations import Operation
+from operators.draft.pointwise import Value
 from operators.draft.sizes import Digits, Extent, joined, product, regrouped
-from operators.draft.values import Array, Mismatch, Values, stored
+from operators.draft.values import Array, Local, Mismatch, Values, stored
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,26 @@ class Stage:
     writes: list[Write] = field(default_factory=list)
 
 
-class Renders(Protocol):
-    """A stage that can be written."""
+class NodeStage(Stage):
+    """A stage that computes one node and gives it to all who want it, element by element."""
 
-    computes: list[str]
-    writes: list[Write]
+    def __init__(self, node: Operation) -> None:
+        super().__init__([node.name])
+        self.node = node
 
-    def render(self, values: Values, kept: dict[str, Array]) -> list[str]:
-        """Its lines; ``kept`` are arrays for the nodes it computes.
+    def and_writes(self, one: Write) -> Self:
+        """The same with one more write."""
+        made = type(self)(self.node)
+        made.writes = [*self.writes, one]
+        return made
 
-        Raises:
-            Mismatch: it needs a value that is not there.
-        """
+    def finish(self, values: Values, kept: dict[str, Array], digits: Digits, found: Value) -> None:
+        """The element at a row-major place is known: store it, and what is computed from it."""
+        flat = joined(digits)
+        values.locals[self.node.name] = Local(flat, found)
+        if self.node.name in kept:
+            values.write(stored(found, kept[self.node.name], flat))
+        write(values, self.writes, flat, self.node.count)
 
 
 def loop(name: str, extent: Extent, body: list[str], *pragmas: str) -> list[str]:
@@ -53,7 +62,13 @@ def loop(name: str, extent: Extent, body: list[str], *pragmas: str) -> list[str]
 
 
 def nest(
-    values: Values, names: Sequence[tuple[str, Extent]], body: Callable[[], None], outer: str = "", inner: str = ""
+    values: Values,
+    names: Sequence[tuple[str, Extent]],
+    body: Callable[[], None],
+    outer: str = "",
+    inner: str = "",
+    *,
+    collapse: bool = False,
 ) -> None:
     """Loops within each other, written to the level that stands now.
 
@@ -62,17 +77,22 @@ def nest(
         body: writes the innermost level.
         outer: pragma of the outermost loop.
         inner: pragma of the innermost one, where it is another.
+        collapse: the outer two are one for OpenMP, so nothing may stand between them.
     """
     for _ in names:
         values.enter()
     body()
-    lines: list[str] | None = None
+    bodies = [values.leave() for _ in names][::-1]
+    if collapse:
+        bodies[:2] = [[], bodies[0] + bodies[1]]
+        outer += " collapse(2)"
+    lines: list[str] = []
     for n in reversed(range(len(names))):
-        found = values.leave() + (lines or [])
+        found = bodies[n] + lines
         name, extent = names[n]
         pragma = outer if n == 0 and outer else inner if n == len(names) - 1 else ""
         lines = loop(name, extent, found, *([f"#pragma omp {pragma}"] if pragma else []))
-    values.write(*(lines or []))
+    values.write(*lines)
 
 
 def write(values: Values, writes: Sequence[Write], digits: Digits, count: Extent) -> None:
@@ -101,8 +121,3 @@ def divisions(lines: Sequence[str]) -> list[tuple[int, int]]:
         if line.endswith("{"):
             depth += 1
     return found
-
-
-def users_outside(program: Program, name: str) -> int:
-    """How many nodes read it."""
-    return program.users[name]

@@ -1,34 +1,33 @@
 """Which stages a kernel has, and in what order.
 
-Reductions, products, windows and scans are computed; everything else is evaluated where it is read. A reduction
-joins the stage before it where both go over the same rows; outputs are written by the stage that knows them. What
-a stage needs of another one is kept in memory: that is found out by trying, and trying again with more kept.
+Reductions, products, windows and scans are computed; all else is evaluated where it is read. A reduction
+joins the stage before it where both go over the same rows; outputs are written by the stage that knows them.
+What a stage needs of another one is kept in memory: that is found out by trying, and trying again with more kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from operators.draft import gathering
-from operators.draft.loops import Stage, Write
+from operators.draft.convolutions import Convolution
+from operators.draft.loops import Write
 from operators.draft.operations import Operation, Program, Undraftable, computed_in
 from operators.draft.pointwise import is_pointwise
+from operators.draft.pooling import POOLS, Pool
 from operators.draft.products import Product
 from operators.draft.rows import REDUCTIONS, Rows, Space, reduced
 from operators.draft.scans import SCANS, Scan
 from operators.draft.splitting import PIECES
 from operators.draft.values import Array, Mismatch, Values
 from operators.draft.views import VIEWS
-from operators.draft.windows import POOLS, Window
 
 PRODUCTS = ("aten.mm", "aten.bmm")
-WINDOWS = ("aten.convolution", *POOLS)
-KNOWN = (*PRODUCTS, *WINDOWS, *SCANS, *REDUCTIONS)
+KNOWN = (*PRODUCTS, "aten.convolution", *POOLS, *SCANS, *REDUCTIONS)
 FREE = ("input", "constant", "tuple", "getitem", "aten.unbind", *PIECES)  # what only others read
 MOST_TRIES = 200
 
-AnyStage = TypeVar("AnyStage", bound=Stage)
+AnyStage = Rows | Product | Convolution | Pool | Scan
 
 
 @dataclass
@@ -90,11 +89,16 @@ def _check(node: Operation) -> None:
 
 class _Planner:
     def __init__(
-        self, program: Program, arrays: dict[str, Array], outputs: list[Array], names: dict[str, str], kept: set[str]
+        self,
+        program: Program,
+        arrays: dict[str, Array],
+        outputs: list[Array],
+        names: dict[str, str],
+        kept: set[str],
     ) -> None:
         self.program, self.start, self.outputs, self.names, self.kept = program, arrays, outputs, names, kept
         self.computed = {name for name, node in program.nodes.items() if node.op in KNOWN}
-        self.stages: list[Stage] = []
+        self.stages: list[AnyStage] = []
         self.tuned: dict[str, str] = {}
 
     def plan(self) -> Plan:
@@ -113,17 +117,23 @@ class _Planner:
         if node.op in REDUCTIONS:
             source = self.program.nodes[node["self"]]
             last = self.stages[-1] if self.stages else None
-            if isinstance(last, Rows) and not last.plain and self._replaced(last, last.but([node.name])):
+            if (
+                isinstance(last, Rows)
+                and not last.plain
+                and self._replaced(last, last.and_computes(node.name))
+            ):
                 return
             dims = reduced(node, len(source.shape))
             kept = tuple(n for n in range(len(source.shape)) if n not in dims)
-            self._added(Rows(Space(source.shape, kept)).but([node.name]))
+            self._added(Rows(Space(source.shape, kept)).and_computes(node.name))
             return
-        operands = [node.refs()[0]] if node.op in (*WINDOWS, *SCANS) else node.refs()[:2]
-        if node.op not in SCANS:
-            for name in operands:
-                self._in_memory(name)
-        self._added(Product(node) if node.op in PRODUCTS else Scan(node) if node.op in SCANS else Window(node))
+        if node.op in SCANS:
+            self._added(Scan(node))
+            return
+        for name in node.refs()[: 1 if node.op in POOLS else 2]:
+            self._in_memory(name)
+        kind = Product if node.op in PRODUCTS else Pool if node.op in POOLS else Convolution
+        self._added(kind(node))
 
     def _in_memory(self, name: str) -> None:
         """Have an operand that is read many times written to memory, unless it is there already."""
@@ -137,26 +147,25 @@ class _Planner:
     def _write(self, write: Write) -> None:
         """Let the latest stage that knows the values write them, else one of its own."""
         for stage in reversed(self.stages):
-            more: Stage = stage.but(writes=[write]) if isinstance(stage, Rows) else _more(stage, write)
-            if self._replaced(stage, more, write):
+            if self._replaced(stage, stage.and_writes(write), write):
                 return
         shape = self.program.nodes[write.node].shape
-        self._added(Rows(Space(shape, tuple(range(len(shape)))), plain=True).but(writes=[write]))
+        self._added(Rows(Space(shape, tuple(range(len(shape)))), plain=True).and_writes(write))
 
-    def _added(self, stage: Stage) -> None:
+    def _added(self, stage: AnyStage) -> None:
         try:
             self._render(stage, len(self.stages))
         except Mismatch as missing:
             raise _Needed(str(missing)) from None
         self.stages.append(stage)
 
-    def _replaced(self, old: Stage, new: Stage, write: Write | None = None) -> bool:
-        """Whether the stage can do more: what it needs is there, and it has something in common with the write."""
+    def _replaced(self, old: AnyStage, new: AnyStage, write: Write | None = None) -> bool:
+        """Whether the stage can do more: what it needs is there, and a write has something in common with it."""
         at = next(n for n, stage in enumerate(self.stages) if stage is old)
         before, after = set[str](), set[str]()
         try:
             self._render(old, at, before)
-            self._render(new, at, after, alone=write)
+            self._render(new, at, after)
         except Mismatch:
             return False
         if write is not None and not _related(new, after, before):
@@ -164,12 +173,12 @@ class _Planner:
         self.stages[at] = new
         return True
 
-    def _render(self, stage: Stage, at: int, read: set[str] | None = None, alone: Write | None = None) -> list[str]:
+    def _render(self, stage: AnyStage, at: int, read: set[str] | None = None) -> list[str]:
         arrays = self._arrays(at)
         values = Values(self.program, arrays, self.names, self.computed - set(arrays))
         values.tuned = self.tuned
         kept = {name: self._array(name) for name in stage.computes if name in self.kept}
-        lines: list[str] = stage.render(values, kept)  # type: ignore[attr-defined]
+        lines = stage.render(values, kept)
         if read is not None:
             read.update(values.read_from)
         return lines
@@ -181,7 +190,9 @@ class _Planner:
         found = dict(self.start)
         for stage in self.stages[:at]:
             found |= {name: self._array(name) for name in stage.computes if name in self.kept}
-            found |= {write.node: write.array for write in stage.writes if write.array.name not in self._out_names()}
+            found |= {
+                write.node: write.array for write in stage.writes if write.array.name not in self._out_names()
+            }
         return found
 
     def _out_names(self) -> set[str]:
@@ -194,18 +205,14 @@ class _Planner:
 
     def _array(self, name: str) -> Array:
         node = self.program.nodes[name]
-        dtype = {"float": "float32", "double": "float64", "int64_t": "int64", "bool": "bool"}[computed_in(node.dtype)]
+        dtype = {"float": "float32", "double": "float64", "int64_t": "int64", "bool": "bool"}[
+            computed_in(node.dtype)
+        ]
         return Array(f"{self.names[name]}_all", dtype, node.shape)
 
 
-def _more(stage: Stage, write: Write) -> Stage:
-    made = type(stage)(stage.node)  # type: ignore[attr-defined,call-arg]
-    made.writes = [*stage.writes, write]
-    return made
-
-
-def _related(stage: Stage, after: set[str], before: set[str]) -> bool:
-    """Whether the added write reads what the stage computes, or reads nothing that the stage doesn't anyway."""
+def _related(stage: AnyStage, after: set[str], before: set[str]) -> bool:
+    """Whether the added write reads what the stage computes, or nothing that the stage doesn't read anyway."""
     if not isinstance(stage, Rows):
         return bool(after & set(stage.computes))
-    return bool(after & set(stage.computes)) or after <= before or stage.plain and bool(after & before)
+    return bool(after & set(stage.computes)) or after <= before or (stage.plain and bool(after & before))

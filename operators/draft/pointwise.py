@@ -72,14 +72,14 @@ def converted(value: Value, type: str) -> Value:
 FUNCTIONS = {
     name: name
     for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-        "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "ceil", "floor", "trunc",
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos",
+        "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "ceil", "floor", "trunc",
     )
 } | {"round": "nearbyint"}  # fmt: skip
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 COPIES = (
-    "_to_copy", "clone", "alias", "copy", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "to", "fill", "detach_copy",
-    "alias_copy", "convert_element_type",
+    "_to_copy", "clone", "alias", "copy", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "to",
+    "detach_copy", "alias_copy", "convert_element_type",
 )  # fmt: skip
 
 
@@ -181,8 +181,10 @@ def _div(node: Operation, read: Read) -> Value:
     return Value(f"{word}{'f' if type == 'float' else ''}({text})", type, ATOM, _deep(a, b))
 
 
-def _form(text: str, *names: str, binds: int = LOOSE, type: str | None = None) -> Callable[[Operation, Read], Value]:
-    """A formula with {self}, {other}, … for atoms, {self_} for what stands in brackets, {f} for the suffix of functions and {one} for 1."""
+def _form(
+    text: str, *names: str, binds: int = LOOSE, type: str | None = None
+) -> Callable[[Operation, Read], Value]:
+    """A formula: {self} for an atom, {self_} within brackets, {f} for the suffix of functions, {one} for 1."""
 
     def rule(node: Operation, read: Read) -> Value:
         kind = type or node.c_type
@@ -190,7 +192,9 @@ def _form(text: str, *names: str, binds: int = LOOSE, type: str | None = None) -
         values = {name: _need(read, name, inside) for name in names}
         words = {name: value.within(ATOM) for name, value in values.items()}
         words |= {f"{name}_": value.text for name, value in values.items()}
-        made = text.format(**words, f="f" if kind == "float" else "", one=literal(1, kind).text, zero=literal(0, kind).text)
+        made = text.format(
+            **words, f="f" if kind == "float" else "", one=literal(1, kind).text, zero=literal(0, kind).text
+        )
         return Value(made, node.c_type, binds, _deep(*values.values()))
 
     return rule
@@ -272,7 +276,7 @@ def _full(node: Operation, read: Read) -> Value:
 
 
 def _constant(number: int) -> Callable[[Operation, Read], Value]:
-    return lambda node, read: literal(number, node.c_type)
+    return lambda node, _: literal(number, node.c_type)
 
 
 RULES: dict[str, Callable[[Operation, Read], Value]] = {
@@ -321,6 +325,8 @@ RULES: dict[str, Callable[[Operation, Read], Value]] = {
     "ones": _constant(1),
     "ones_like": _constant(1),
     "empty": _constant(0),
+    "empty_like": _constant(0),
+    "empty_permuted": _constant(0),
+    "empty_strided": _constant(0),
     "fill": _full,
 } | dict.fromkeys(COPIES, _copy)
-RULES["fill"] = _full

@@ -5,23 +5,18 @@ With packed panels it does not matter how the second operand lies in memory.
 
 from __future__ import annotations
 
-from operators.draft.loops import Stage, loop, nest, write
-from operators.draft.operations import Operation
+from operators.draft.loops import NodeStage, loop, nest
 from operators.draft.pointwise import ATOM, Value
 from operators.draft.sizes import Digits, Extent, Index, joined, product, regrouped, variable
-from operators.draft.values import Array, Local, Values, stored
+from operators.draft.values import Array, Values
 from operators.draft.views import VIEWS, opaque
 
 FEW_ROWS = 4
 FEW_COLUMNS = 8
 
 
-class Product(Stage):
+class Product(NodeStage):
     """``self @ mat2``, batched or not."""
-
-    def __init__(self, node: Operation) -> None:
-        super().__init__([node.name])
-        self.node = node
 
     def render(self, values: Values, kept: dict[str, Array]) -> list[str]:
         """Dot products where rows or columns are few, packed panels elsewhere."""
@@ -55,17 +50,16 @@ class _Writer:
         return (*regrouped(self.batch, self.batches), *last)
 
     def _finish(self, row: Digits, column: Digits, total: str, depth: int) -> None:
-        """Give the element to all who want it."""
-        flat = joined((*self.batch, *row, *column))
+        """The product's element is known."""
         found = Value(total, self.type, ATOM, depth)
-        self.values.locals[self.node.name] = Local(flat, found)
-        if self.node.name in self.kept:
-            self.values.write(stored(found, self.kept[self.node.name], flat))
-        write(self.values, self.stage.writes, flat, self.node.count)
+        self.stage.finish(self.values, self.kept, (*self.batch, *row, *column), found)
 
     def second_lies_along_k(self) -> bool:
         """Whether neighbours in k are neighbours in memory."""
-        name, index = str(self.node["mat2"]), self._index(variable("k", self.k, 3), variable("column", self.n, 2))
+        name, index = (
+            str(self.node["mat2"]),
+            self._index(variable("k", self.k, 3), variable("column", self.n, 2)),
+        )
         nodes = self.values.program.nodes
         while name not in self.values.arrays and nodes[name].op in VIEWS:
             source = nodes[name].refs()[0]
@@ -96,14 +90,13 @@ class _Writer:
             nest(values, [("k", self.k)], step, "", "simd reduction(+ : total)")
             self._finish(row, column, "total", len(names))
 
-        outer = "parallel for" if len(names) < 3 else "parallel for collapse(2)"
-        nest(values, names, body, outer)
+        nest(values, names, body, "parallel for", collapse=len(names) > 2)
 
     def panels(self) -> None:
         values, type = self.values, self.type
         values.tuned["ROWS"] = "4;  // tune: 1 2 4 6 8"
         values.tuned["COLUMNS"] = "32;  // tune: 8 16 32 64"
-        m, n, k = self.m, self.n, self.k
+        n, k = self.n, self.k
         for _ in range(2):  # batch, first
             values.enter()
         values.write(

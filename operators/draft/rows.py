@@ -6,13 +6,13 @@ and what is known once a row is computed once a row. A plain elementwise operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from operators.draft.loops import Stage, Write, divisions, nest, write
 from operators.draft.operations import Operation
 from operators.draft.pointwise import ATOM, Value, converted
-from operators.draft.sizes import Digits, Extent, Index, joined, product, regrouped, variable
+from operators.draft.sizes import Digits, Extent, Index, joined, place, product, regrouped, variable
 from operators.draft.values import Array, Local, Mismatch, Values, stored
 
 REDUCTIONS = (
@@ -33,6 +33,7 @@ class Space:
 
     @property
     def inner(self) -> list[int]:
+        """The other dimensions."""
         return [n for n in range(len(self.shape)) if n not in self.kept]
 
 
@@ -52,11 +53,16 @@ class Rows(Stage):
         self.space = space
         self.plain = plain  # without reductions: how it is cut into rows is free
 
-    def but(self, computes: Sequence[str] = (), writes: Sequence[Write] = ()) -> Rows:
-        """The same with more to do."""
+    def and_computes(self, name: str) -> Rows:
+        """The same with one more reduction."""
         made = Rows(self.space, plain=self.plain)
-        made.computes = [*self.computes, *computes]
-        made.writes = [*self.writes, *writes]
+        made.computes, made.writes = [*self.computes, name], self.writes
+        return made
+
+    def and_writes(self, one: Write) -> Rows:
+        """The same with one more write."""
+        made = Rows(self.space, plain=self.plain)
+        made.computes, made.writes = self.computes, [*self.writes, one]
         return made
 
     def render(self, values: Values, kept: dict[str, Array]) -> list[str]:
@@ -211,7 +217,12 @@ def _rule(node: Operation, values: Values, source: str, count: int) -> tuple[str
         return wide, [f"{wide} @ = {first};"], lambda v, _: [f"@ {sign}= {converted(v, wide).text};"], sign
     if kind in ("any", "all"):
         sign, first = ("||", "false") if kind == "any" else ("&&", "true")
-        return type, [f"bool @ = {first};"], lambda v, _: [f"@ = @ {sign} {converted(v, 'bool').within(ATOM)};"], sign
+        return (
+            type,
+            [f"bool @ = {first};"],
+            lambda v, _: [f"@ = @ {sign} {converted(v, 'bool').within(ATOM)};"],
+            sign,
+        )
     least = kind in ("amin", "argmin")
     sign = "<" if least else ">"
     if read in ("int64_t", "bool"):
@@ -233,8 +244,6 @@ def _rule(node: Operation, values: Values, source: str, count: int) -> tuple[str
 
 
 def _place(read: str, first: str, sign: str) -> tuple[str, list[str], Update, str]:
-    from operators.draft.sizes import place
-
     def update(value: Value, inner: Digits) -> list[str]:
         lines, x = _once(converted(value, read), read)
         nan = f" || ({x} != {x} && @_value == @_value)" if read != "int64_t" else ""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from operators.draft.loops import Stage, loop, write
-from operators.draft.operations import Operation
+from operators.draft.loops import NodeStage, loop
 from operators.draft.pointwise import ATOM, Value, converted
-from operators.draft.sizes import Digits, joined, product, regrouped, variable
-from operators.draft.values import Array, Local, Values, stored
+from operators.draft.sizes import Digits, product, regrouped, variable
+from operators.draft.values import Array, Values
 
 SCANS = {"aten.cumsum": "+=", "aten.cumprod": "*="}
 
 
-class Scan(Stage):
+class Scan(NodeStage):
     """A cumsum or a cumprod."""
-
-    def __init__(self, node: Operation) -> None:
-        super().__init__([node.name])
-        self.node = node
 
     def render(self, values: Values, kept: dict[str, Array]) -> list[str]:
         """A loop over rows and one along them."""
@@ -31,12 +26,8 @@ class Scan(Stage):
         values.enter()
         value = converted(values.at(node["self"], tuple(index)), node.c_type)
         values.write(f"total {SCANS[node.op]} {value.text};")
-        flat = joined(digit for digits in index for digit in digits)
-        found = Value("total", node.c_type, ATOM, 2)
-        values.locals[node.name] = Local(flat, found)
-        if node.name in kept:
-            values.write(stored(found, kept[node.name], flat))
-        write(values, self.writes, flat, product(node.shape))
+        digits = tuple(digit for part in index for digit in part)
+        self.finish(values, kept, digits, Value("total", node.c_type, ATOM, 2))
         inner = loop("i", node.shape[axis], values.leave())
         lines = [*values.leave(), *inner]
         pragma = "#pragma omp parallel for"

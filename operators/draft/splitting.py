@@ -1,4 +1,4 @@
-"""Compound operations in terms of a few: softmax, variance, products with a bias, maxima with their places."""
+"""Compound operations in terms of a few: softmax, variance, products with a bias, maxima and their places."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class _Writer:
     def __init__(self, nodes: dict[str, Operation]) -> None:
         self.nodes = nodes
 
-    def add(
-        self, name: str, op: str, shape: tuple[Extent, ...], dtype: str, /, **given: Any
-    ) -> Ref:
+    def add(self, name: str, op: str, shape: tuple[Extent, ...], dtype: str, /, **given: Any) -> Ref:
         while name in self.nodes:
             name += "_"
         self.nodes[name] = Operation(name, op, given, shape, dtype)
@@ -69,7 +67,14 @@ def _moments(writer: _Writer, node: Operation, x: Ref) -> tuple[Ref, Ref]:
     far = writer.add(f"{node.name}_far", "aten.sub", shape, dtype, self=x, other=mean)
     square = writer.add(f"{node.name}_square", "aten.mul", shape, dtype, self=far, other=far)
     spread = writer.add(
-        f"{node.name}_spread", "aten.mean", row, dtype, self=square, dim=dims, keepdim=True, correction=correction
+        f"{node.name}_spread",
+        "aten.mean",
+        row,
+        dtype,
+        self=square,
+        dim=dims,
+        keepdim=True,
+        correction=correction,
     )
     return spread, mean
 
@@ -87,15 +92,25 @@ def _var_mean(writer: _Writer, node: Operation) -> None:
 def _extreme_with_place(writer: _Writer, node: Operation) -> None:
     if node.dtype != "tuple":
         writer.add(
-            node.name, node.op.replace("aten.", "aten.a"), node.shape, node.dtype, self=node["self"], dim=[], keepdim=False
+            node.name,
+            node.op.replace("aten.", "aten.a"),
+            node.shape,
+            node.dtype,
+            self=node["self"],
+            dim=[],
+            keepdim=False,
         )
         return
     kind, dim = node.op[-3:], node["dim"]
     shape = writer.shape(node["self"])
     row = _kept(shape, [dim])
     dtype = writer.nodes[node["self"]].dtype
-    value = writer.add(f"{node.name}_value", f"aten.a{kind}", row, dtype, self=node["self"], dim=[dim], keepdim=True)
-    at = writer.add(f"{node.name}_at", f"aten.arg{kind}", row, "int64", self=node["self"], dim=dim, keepdim=True)
+    value = writer.add(
+        f"{node.name}_value", f"aten.a{kind}", row, dtype, self=node["self"], dim=[dim], keepdim=True
+    )
+    at = writer.add(
+        f"{node.name}_at", f"aten.arg{kind}", row, "int64", self=node["self"], dim=dim, keepdim=True
+    )
     writer.add(node.name, "tuple", (), "tuple", items=[value, at])
 
 
@@ -111,11 +126,21 @@ def _getitem(writer: _Writer, node: Operation) -> None:
             before = product((Extent(index), node.shape[dim]))
             if not sizes:  # the last piece may be a smaller one
                 before = Extent(source["split_size"] * index) if not node.shape[dim].factors else before
-        writer.add(node.name, "aten.slice", node.shape, node.dtype, self=source["self"], dim=dim, start=before)
+        writer.add(
+            node.name, "aten.slice", node.shape, node.dtype, self=source["self"], dim=dim, start=before
+        )
     elif source.op.endswith("_with_indices") and index == 0:
         writer.nodes[node.name] = replace(node, op=source.op, given=source.given)
     elif source.op == "aten.unbind":
-        writer.add(node.name, "aten.select", node.shape, node.dtype, self=source["self"], dim=source["dim"], index=index)
+        writer.add(
+            node.name,
+            "aten.select",
+            node.shape,
+            node.dtype,
+            self=source["self"],
+            dim=source["dim"],
+            index=index,
+        )
     else:
         writer.nodes[node.name] = node
 
@@ -123,12 +148,18 @@ def _getitem(writer: _Writer, node: Operation) -> None:
 def _product_and_sum(writer: _Writer, node: Operation) -> None:
     first, second = ("mat1", "mat2") if node.op == "aten.addmm" else ("batch1", "batch2")
     op = "aten.mm" if node.op == "aten.addmm" else "aten.bmm"
-    found = writer.add(f"{node.name}_product", op, node.shape, node.dtype, self=node[first], mat2=node[second])
+    found = writer.add(
+        f"{node.name}_product", op, node.shape, node.dtype, self=node[first], mat2=node[second]
+    )
     if node["alpha"] not in (None, 1):
-        found = writer.add(f"{node.name}_scaled", "aten.mul", node.shape, node.dtype, self=found, other=node["alpha"])
+        found = writer.add(
+            f"{node.name}_scaled", "aten.mul", node.shape, node.dtype, self=found, other=node["alpha"]
+        )
     bias = node["self"]
     if node["beta"] not in (None, 1):
-        bias = writer.add(f"{node.name}_bias", "aten.mul", writer.shape(bias), node.dtype, self=bias, other=node["beta"])
+        bias = writer.add(
+            f"{node.name}_bias", "aten.mul", writer.shape(bias), node.dtype, self=bias, other=node["beta"]
+        )
     writer.add(node.name, "aten.add", node.shape, node.dtype, self=found, other=bias)
 
 

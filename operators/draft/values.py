@@ -1,4 +1,4 @@
-"""The value of any node at any index: what is cheap is computed where it is read, the rest is read from memory.
+"""The value of any node at any index: the cheap ones are computed where they are read, the rest is in memory.
 
 Statements land in the outermost loop in which everything they read is known, once for each node and index.
 """
@@ -57,7 +57,9 @@ class Values:
         pending: computed nodes that are not in memory (yet); reading one is a mismatch.
     """
 
-    def __init__(self, program: Program, arrays: dict[str, Array], names: dict[str, str], pending: set[str]) -> None:
+    def __init__(
+        self, program: Program, arrays: dict[str, Array], names: dict[str, str], pending: set[str]
+    ) -> None:
         self.program = program
         self.arrays = arrays
         self.names = names
@@ -92,7 +94,9 @@ class Values:
     def fresh(self, name: str, level: int = -1) -> str:
         """A C name for a level that no open loop has."""
         used = set[str]().union(*(one.names for one in self.levels))
-        found = next(word for n in range(1, len(used) + 2) if (word := name if n == 1 else f"{name}_{n}") not in used)
+        found = next(
+            word for n in range(1, len(used) + 2) if (word := name if n == 1 else f"{name}_{n}") not in used
+        )
         self.levels[level].names.add(found)
         return found
 
@@ -177,7 +181,7 @@ class Values:
     def _deserves_name(self, node: Operation, value: Value) -> bool:
         if self._guards or node.name in self.locals or re.fullmatch(r"-?[\w.]+", value.text):
             return False
-        if node.op in VIEWS or node.name in self.arrays and "from_" not in value.text:
+        if node.op in VIEWS or (node.name in self.arrays and "from_" not in value.text):
             return False
         if len(value.text) > LONG or self.program.users[node.name] > 1:
             return True

@@ -1,4 +1,4 @@
-"""Operations that only say where an element comes from: an index into the result becomes one into the source."""
+"""Operations that only say where an element comes from: the result's index becomes one of the source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def moved(digits: Digits, by: int, times: int, extent: Extent) -> Digits:
     return opaque(f"({text})" if " " in text else text, extent, depth(digits))
 
 
-def _reshape(node: Operation, source: Sequence[Extent], index: Index) -> Index:
+def _reshape(_: Operation, source: Sequence[Extent], index: Index) -> Index:
     return regrouped([digit for digits in index for digit in digits], source)
 
 
@@ -50,7 +50,7 @@ def _transpose(node: Operation, source: Sequence[Extent], index: Index) -> Index
     return tuple(found)
 
 
-def _expand(node: Operation, source: Sequence[Extent], index: Index) -> Index:
+def _expand(_: Operation, source: Sequence[Extent], index: Index) -> Index:
     return broadcast(index, source)
 
 
@@ -58,7 +58,8 @@ def broadcast(index: Index, source: Sequence[Extent]) -> Index:
     """The index into a tensor that is broadcast to the index's shape."""
     last = index[len(index) - len(source) :]
     return tuple(
-        () if extent == 1 and not extent.factors else digits for digits, extent in zip(last, source, strict=True)
+        () if extent == 1 and not extent.factors else digits
+        for digits, extent in zip(last, source, strict=True)
     )
 
 
@@ -85,7 +86,15 @@ def _select(node: Operation, source: Sequence[Extent], index: Index) -> Index:
     axis = node["dim"] % len(source)
     at = node["index"]
     extent = source[axis]
-    text = at.text if isinstance(at, Extent) else str(at) if at >= 0 else f"({extent.text} - {-at})" if extent.factors else str(extent + at)
+    text = (
+        at.text
+        if isinstance(at, Extent)
+        else str(at)
+        if at >= 0
+        else f"({extent.text} - {-at})"
+        if extent.factors
+        else str(extent + at)
+    )
     digits = opaque(text, extent, 0) if extent != 1 else ()
     return (*index[:axis], digits, *index[axis:])
 
@@ -113,7 +122,10 @@ def _as_strided(node: Operation, source: Sequence[Extent], index: Index) -> Inde
 
 
 def _diagonal(node: Operation, source: Sequence[Extent], index: Index) -> Index:
-    first, second = (node["dim1"] or 0) % len(source), (1 if node["dim2"] is None else node["dim2"]) % len(source)
+    first, second = (
+        (node["dim1"] or 0) % len(source),
+        (1 if node["dim2"] is None else node["dim2"]) % len(source),
+    )
     offset = node["offset"] or 0
     rest = list(index[:-1])
     found: list[Digits] = []
@@ -125,6 +137,10 @@ def _diagonal(node: Operation, source: Sequence[Extent], index: Index) -> Index:
         else:
             found.append(rest.pop(0))
     return tuple(found)
+
+
+def _same(_: Operation, __: Sequence[Extent], index: Index) -> Index:
+    return index
 
 
 VIEWS: dict[str, View] = {
@@ -144,7 +160,7 @@ VIEWS: dict[str, View] = {
     "aten.select": _select,
     "aten.flip": _flip,
     "aten.diagonal": _diagonal,
-    "aten.alias": lambda node, source, index: index,
-    "aten.clone": lambda node, source, index: index,
-    "aten.detach": lambda node, source, index: index,
+    "aten.alias": _same,
+    "aten.clone": _same,
+    "aten.detach": _same,
 }

@@ -16,7 +16,11 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(batch, heads, length, width), torch.randn(batch, heads, length, width), torch.randn(batch, heads, length, width)]
+    return [
+        torch.randn(batch, heads, length, width),
+        torch.randn(batch, heads, length, width),
+        torch.randn(batch, heads, length, width),
+    ]
 
 
 def get_init_inputs():

@@ -15,7 +15,7 @@ class Model(nn.Module):
         self.layer = nn.LSTM(wide, hidden, batch_first=True)
 
     def forward(self, x):
-        out, (h, c) = self.layer(x)
+        out, (_, c) = self.layer(x)
         return out, c
 
 

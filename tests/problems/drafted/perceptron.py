@@ -11,7 +11,9 @@ hidden = 48
 class Model(nn.Module):
     def __init__(self, wide, hidden):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 7))
+        self.layers = nn.Sequential(
+            nn.Linear(wide, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 7)
+        )
 
     def forward(self, x):
         return self.layers(x)

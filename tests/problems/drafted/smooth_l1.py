@@ -10,7 +10,9 @@ width = 130
 
 class Model(nn.Module):
     def forward(self, a, b):
-        return functional.smooth_l1_loss(a, b), functional.kl_div(torch.log_softmax(a, 1), torch.softmax(b, 1), reduction="batchmean")
+        return functional.smooth_l1_loss(a, b), functional.kl_div(
+            torch.log_softmax(a, 1), torch.softmax(b, 1), reduction="batchmean"
+        )
 
 
 def get_inputs():
