@@ -139,9 +139,9 @@ class _Writer:
             values.enter()
             deep, extent, stride = depth + 2 + n, self.shape[2 + n], slide.stride[n]
             tap.append(variable(f"k{axis}", self.taps[2 + n], deep))
-            far = f"far_{axis}"
+            far, tap_shift = f"far_{axis}", times(f"k{axis}", slide.dilation[n])
             values.write(
-                f"const int64_t {far} = o{axis} + {slide.padding[n]} - {times(f'k{axis}', slide.dilation[n])};",
+                f"const int64_t {far} = o{axis} + {slide.padding[n]} - {tap_shift};",
                 f"if ({far} < 0 || {far} % {stride} != 0 || {far} / {stride} >= {extent.text}) {{",
                 "continue;",
                 "}",

@@ -2,7 +2,7 @@
 
 Reductions, products, windows and scans are computed; all else is evaluated where it is read. A reduction
 joins the stage before it where both go over the same rows; outputs are written by the stage that knows them.
-What a stage needs of another one is kept in memory: that is found out by trying, and trying again with more kept.
+What a stage needs of another one is kept in memory: found out by trying, and trying again with more kept.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Planner:
         self.stages.append(stage)
 
     def _replaced(self, old: AnyStage, new: AnyStage, write: Write | None = None) -> bool:
-        """Whether the stage can do more: what it needs is there, and a write has something in common with it."""
+        """Whether the stage can do more: what it needs is there, and a write belongs to it."""
         at = next(n for n, stage in enumerate(self.stages) if stage is old)
         before, after = set[str](), set[str]()
         try:
@@ -212,7 +212,7 @@ class _Planner:
 
 
 def _related(stage: AnyStage, after: set[str], before: set[str]) -> bool:
-    """Whether the added write reads what the stage computes, or nothing that the stage doesn't read anyway."""
+    """Whether the added write reads what the stage computes, or nothing that it doesn't read anyway."""
     if not isinstance(stage, Rows):
         return bool(after & set(stage.computes))
     return bool(after & set(stage.computes)) or after <= before or (stage.plain and bool(after & before))

@@ -184,7 +184,7 @@ def _div(node: Operation, read: Read) -> Value:
 def _form(
     text: str, *names: str, binds: int = LOOSE, type: str | None = None
 ) -> Callable[[Operation, Read], Value]:
-    """A formula: {self} for an atom, {self_} within brackets, {f} for the suffix of functions, {one} for 1."""
+    """A formula: {self} for an atom, {self_} within brackets, {f} for a function's suffix, {one} for 1."""
 
     def rule(node: Operation, read: Read) -> Value:
         kind = type or node.c_type
