@@ -19,8 +19,8 @@ _RIGHT = (Outcome.CORRECT, Outcome.MEASURED)
 def export(run: Run, id: int | str, file: Path) -> Member:
     """Write one kernel of a run to a file.
 
-    A kernel that is not known to be right for all shapes gets a guard, which ends the program with a message
-    where the shapes are others than those it was verified for.
+    A kernel that is not known to be right for all shapes gets a guard, which ends the program where the
+    shapes are others than those it was verified for. ``verify`` and ``--seeds`` take the file either way.
 
     Args:
         run: where it is from.
@@ -90,7 +90,10 @@ def _body(source: str, verdict: Verdict, card: ProblemCard, promoted: bool) -> s
 
 
 def _guarded(source: str, cases: list[Case], card: ProblemCard) -> str:
-    """The entry renamed, and a new one that lets only verified shapes through."""
+    """The entry renamed, and a new one that lets only verified shapes through.
+
+    It uses no header: a kernel may neither print nor abort, and an export has to be admitted as one.
+    """
     given = card.given
     arguments = [*given.inputs, *given.parameters, *given.outputs]
     pointers = ", ".join(argument.name for argument in arguments)
@@ -107,19 +110,17 @@ def _guarded(source: str, cases: list[Case], card: ProblemCard) -> str:
         f"return kernel_function_unguarded({pointers}, shapes);"
         for row in rows
     )
-    message = f"this kernel was verified for {len(rows)} shape(s) of {card.name} only, and these are others"
+    name = _one_line(card.name)
+    message = f"this kernel was verified for {len(rows)} shape(s) of {name} only, and these are others"
     return f"""#define kernel_function kernel_function_unguarded
 {source.rstrip()}
 #undef kernel_function
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
 extern "C" void kernel_function({declared}, const int64_t* shapes) {{
 {tests}
-    std::fputs("{message}\\n", stderr);
-    std::abort();
+    __builtin_trap();  // {message}
 }}
 """
 
