@@ -10,10 +10,13 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fitness import cpp_source, library, machine, native
 from fitness.card import ProblemCard
@@ -34,13 +37,17 @@ SHARED = (
 )  # fmt: skip
 FLAGS = (*OPTIMISE, *SHARED)
 
-__all__ = ["FLAGS", "admit", "build", "check_library", "normalise"]
+__all__ = ["FLAGS", "admit", "build", "check_library", "normalise", "sweep"]
 
 SOURCE_BYTES = 256 << 10
 WALL_S = 30
 CPU_S = 20
 MEMORY = 6 << 30
 LOG_CHARACTERS = 2000
+KEPT = 256  # libraries in one folder: more than any batch has; what was removed is built again when asked for
+SCRATCH = "build-"
+
+_keeping = threading.Lock()  # a library found must not be removed by the next thread before it counts as used
 
 
 def admit(kernel: Kernel, card: ProblemCard) -> Admission | Verdict:
@@ -71,7 +78,7 @@ def admit(kernel: Kernel, card: ProblemCard) -> Admission | Verdict:
 def build(admission: Admission, folder: Path, *, sandboxed: bool) -> Built | Verdict:
     """Compile in the sandbox, check the library, and keep it in ``folder``; a second call finds it there.
 
-    Safe to call from several threads at once.
+    Safe to call from several threads at once. Of many libraries the ``KEPT`` last used ones stay.
 
     Returns:
         The built kernel; ``uncompilable`` with the compiler's first error, or ``rejected`` where the library
@@ -84,11 +91,11 @@ def build(admission: Admission, folder: Path, *, sandboxed: bool) -> Built | Ver
     key = hashlib.sha256("\0".join([kernel.sha, *FLAGS, machine.compiler(), machine.cpu_model()]).encode())
     artifact = (folder / f"{key.hexdigest()[:32]}.so").absolute()
     notes = artifact.with_suffix(".json")
-    if notes.exists() and artifact.exists():
-        known = json.loads(notes.read_text())
+    known = _found(artifact, notes)
+    if known is not None:
         return Built(kernel, artifact, known["artifact_sha"], known["traits"])
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
         made = Path(scratch).absolute() / "kernel.so"
         wrong = _compile(kernel, made, sandboxed=sandboxed)
         if wrong is not None:
@@ -102,12 +109,40 @@ def build(admission: Admission, folder: Path, *, sandboxed: bool) -> Built | Ver
         draft = Path(scratch) / "notes.json"
         draft.write_text(json.dumps({"artifact_sha": sha, "traits": traits}))
         draft.replace(notes)
+    _forget_the_oldest(folder)
     return Built(kernel, artifact, sha, traits)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what builds that were killed left in ``folder``; only while nothing is being built there."""
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch, ignore_errors=True)
+    for library in folder.glob("*.so"):
+        if not library.with_suffix(".json").exists():
+            library.unlink()
 
 
 def check_library(path: Path) -> str | None:
     """Why a library must not be loaded, in one line; None where nothing of it runs before it is called."""
     return library.fault(path)
+
+
+def _found(artifact: Path, notes: Path) -> dict[str, Any] | None:
+    """What is known of a library that is still there; it counts as used now."""
+    with _keeping:
+        if not (notes.exists() and artifact.exists()):
+            return None
+        os.utime(notes)
+        known: dict[str, Any] = json.loads(notes.read_text())
+        return known
+
+
+def _forget_the_oldest(folder: Path) -> None:
+    with _keeping:
+        by_use = sorted(folder.glob("*.json"), key=lambda notes: notes.stat().st_mtime_ns)
+        for notes in by_use[:-KEPT]:
+            notes.unlink()
+            notes.with_suffix(".so").unlink(missing_ok=True)
 
 
 def _compile(kernel: Kernel, made: Path, *, sandboxed: bool) -> Verdict | None:

@@ -48,6 +48,7 @@ class CpuTarget:
         self._folder = folder
         self._sandboxed = sandboxed
         folder.mkdir(parents=True, exist_ok=True)
+        cpp.sweep(folder)
         self._judge = _Judge(folder / "judge.log")
         try:
             request = {"problem": problem, "seed": seed, "folder": str(folder), "sandboxed": sandboxed}
