@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 import fitness
@@ -15,10 +17,25 @@ from operators.proposal import Proposal
 from populations.kernel import Kernel
 from populations.seeds import seeds
 
-Named = tuple[str, Proposal]  # the words that name it in a message, and the kernel
+
+class Origin(Enum):
+    """Who a starting kernel is from."""
+
+    GIVEN = auto()  # by the user: what is wrong with it, the user has to mend
+    BUILT_IN = auto()
+    DRAFTED = auto()  # by a program: where it is refused, the run does without
 
 
-def given(files: Sequence[Path], language: str) -> list[Named]:
+@dataclass(frozen=True)
+class Start:
+    """A starting kernel; ``words`` name it in a message."""
+
+    origin: Origin
+    words: str
+    proposal: Proposal
+
+
+def given(files: Sequence[Path], language: str) -> list[Start]:
     """The user's starting kernels.
 
     Raises:
@@ -31,16 +48,18 @@ def given(files: Sequence[Path], language: str) -> list[Named]:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise SettingsError(f"--seeds {file} cannot be read: {why}; check the path") from None
-        found.append((f"--seeds {file}", Proposal(Kernel(source, language), SEED, f"given: {file.name}")))
+        proposal = Proposal(Kernel(source, language), SEED, f"given: {file.name}")
+        found.append(Start(Origin.GIVEN, f"--seeds {file}", proposal))
     return found
 
 
-def built_in(problem: str) -> list[Named]:
+def built_in(problem: str) -> list[Start]:
     """The seeds of a built-in problem; none for a problem file."""
     if problem not in fitness.problem_names():
         return []
     return [
-        (
+        Start(
+            Origin.BUILT_IN,
             f"seed {seed.name}",
             Proposal(Kernel(seed.source, seed.language), SEED, f"{seed.name}: {seed.summary}"),
         )
@@ -48,7 +67,7 @@ def built_in(problem: str) -> list[Named]:
     ]
 
 
-def drafted(card: ProblemCard) -> tuple[list[Named], str]:
+def drafted(card: ProblemCard) -> tuple[list[Start], str]:
     """A kernel written from the graph of the reference; where there is none, why."""
     if card.graph is None:
         return [], next(
@@ -60,27 +79,31 @@ def drafted(card: ProblemCard) -> tuple[list[Named], str]:
         )
     except Undraftable as why:
         return [], f"{why} has no draft"
-    return [("the draft", Proposal(kernel, SEED, "drafted from the reference's graph"))], ""
+    proposal = Proposal(kernel, SEED, "drafted from the reference's graph")
+    return [Start(Origin.DRAFTED, "the draft", proposal)], ""
 
 
-def admitted(target: Target, starting: Sequence[Named], problem: str) -> list[Proposal]:
+def admitted(target: Target, starting: Sequence[Start], problem: str) -> list[Proposal]:
     """The starting kernels, none twice; where there is no built-in one, a draft comes first.
 
     Raises:
         SettingsError: there is none, or one that its owner has to mend first.
     """
     lacking = ""
-    if not any(words.startswith("seed ") for words, _ in starting):
+    if not any(start.origin is Origin.BUILT_IN for start in starting):
         draft_first, lacking = drafted(target.card)
         starting = [*draft_first, *starting]
     kernels: dict[str, Proposal] = {}
-    for words, proposal in starting:
-        admission = target.admit(proposal.kernel)
+    for start in starting:
+        admission = target.admit(start.proposal.kernel)
         if not isinstance(admission, Admission):
-            raise SettingsError(f"{words}: {admission.reason}")
-        if words.startswith("--seeds") and not isinstance(built := target.build(admission), Built):
-            raise SettingsError(f"{words}: {built.reason}; mend it, or leave it out")
-        kernels.setdefault(admission.normal_sha, proposal)
+            if start.origin is Origin.DRAFTED:
+                lacking = f"the draft of the reference was refused ({admission.reason})"
+                continue
+            raise SettingsError(f"{start.words}: {admission.reason}")
+        if start.origin is Origin.GIVEN and not isinstance(built := target.build(admission), Built):
+            raise SettingsError(f"{start.words}: {built.reason}; mend it, or leave it out")
+        kernels.setdefault(admission.normal_sha, start.proposal)
     if not kernels:
         raise SettingsError(
             f"no starting kernel: {lacking}; give one with --seeds FILE "
