@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -177,23 +177,17 @@ def run_command_line(arguments: list[str]) -> int:
         The exit code: 0 done, 1 the answer is no, 2 bad input or usage, 130 interrupted, all saved.
     """
     arguments = arguments or ["--help"]
-    complaint: Any = typer.BadParameter.__mro__[
-        2
-    ]  # click's base of usage errors; typer carries its own click
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
-    except complaint as error:
+    except typer.TyperException as error:
         return _one_line(f"{error.format_message()} (`kernel-evo --help` lists the commands)")
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader has left; Python flushes at exit
+        # The reader has left; Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
-        if not isinstance(error, _told_in_a_line()):
-            raise
+    except _told_in_a_line() as error:
         return _one_line(str(error))
     return code if isinstance(code, int) else 0
 
@@ -254,6 +248,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
 
 
 def _told_in_a_line() -> tuple[type[Exception], ...]:
+    """The errors that speak for themselves; imported only once something was raised."""
     from evo.settings import SettingsError
     from fitness import FitnessError
     from populations import RunError

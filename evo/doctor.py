@@ -48,7 +48,10 @@ def _compiler() -> Finding:
 
 
 def _sandbox() -> Finding:
-    missing = native.features().missing
+    try:
+        missing = native.features().missing
+    except DeviceError as error:
+        return Finding("sandbox", False, str(error), "install gcc (Debian and Ubuntu: apt-get install gcc)")
     if missing:
         cure = "run on a kernel that has them, or say --unsandboxed (verdicts then say isolation: weak)"
         return Finding("sandbox", False, f"lacks {', '.join(missing)}", cure)

@@ -31,6 +31,12 @@ def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_judging_from_outside_loads_no_torch() -> None:
+    code = "import sys, fitness.cpu, fitness.cpp; print([m for m in ('torch', 'triton') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
 def test_help_loads_neither_a_heavy_library_nor_the_engine() -> None:
     modules = loaded_by("--help")
     assert "evo.command" in modules

@@ -211,6 +211,23 @@ def test_verify_of_a_kernel_that_is_refused_exits_1(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["status"] == "rejected"
 
 
+def test_the_doctor_reports_a_missing_compiler_as_a_finding(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evo", "doctor", "--json"], capture_output=True, text=True, timeout=120,
+        cwd=ROOT, env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    lacking = {f["name"]: f["cure"] for f in json.loads(done.stdout)["findings"] if not f["ok"]}
+    assert "install g++" in lacking["g++"]
+    assert "install gcc" in lacking["sandbox"]
+
+
+def test_an_error_of_ours_is_not_disguised_as_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evo.catalogue.problems", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        kernel_evo("problems")
+
+
 def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "evo", "--help"],
