@@ -117,9 +117,9 @@ def sweep(folder: Path) -> None:
     """Remove what builds that were killed left in ``folder``; only while nothing is being built there."""
     for scratch in folder.glob(f"{SCRATCH}*"):
         shutil.rmtree(scratch, ignore_errors=True)
-    for library in folder.glob("*.so"):
-        if not library.with_suffix(".json").exists():
-            library.unlink()
+    for made in folder.glob("*.so"):
+        if not made.with_suffix(".json").exists():
+            made.unlink()
 
 
 def check_library(path: Path) -> str | None:
