@@ -101,7 +101,10 @@ def test_inputs_of_two_blocks_differ(course: Course) -> None:
     assert not torch.equal(before, course.sets.inputs(0)[0])
 
 
-def test_more_processor_time_than_the_cores_have_is_a_disturbance(course: Course, tmp_path: Path) -> None:
+def test_more_processor_time_than_the_cores_have_is_a_disturbance(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fitness.judge.course.CPU_SLACK_S", 0.0)
     kernel = contender(course, DOUBLE, tmp_path)
     kernel._cores = 0  # as if its threads were more than it was given cores
     try:

@@ -30,6 +30,7 @@ from fitness.judge.bench import Bench
 from fitness.judge.gate import judged
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import load
+from fitness.judge.stand import Rig
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
@@ -104,15 +105,9 @@ def _open(request: dict[str, Any]) -> Bench:
             raise DeviceError(f"the {name} probe does not build here: {built.reason}")
         return built.artifact
 
-    return Bench(
-        problem,
-        cores=machine.cores(),
-        cache_bytes=cache_bytes,
-        sandboxed=request["sandboxed"],
-        build_probe=build_probe,
-        machine={**machine.facts(), "torch": torch.__version__},
-        verifier=verifier_hash(),
-    )
+    rig = Rig(machine.cores(), cache_bytes, request["sandboxed"], build_probe)
+    facts = {**machine.facts(), "torch": torch.__version__}
+    return Bench(problem, rig, machine=facts, verifier=verifier_hash())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import timeit
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -51,14 +52,23 @@ def rough_seconds(loaded: LoadedCase) -> float:
     return min(timeit.repeat(call, number=1, repeat=3))
 
 
-def refusal(name: str, loaded: LoadedCase, key: str) -> str | None:
-    """Why a baseline does not count on a case: it failed the gate, or did not run; None where it counts."""
+@dataclass(frozen=True)
+class Standing:
+    """What the gate said of a baseline on a case: whether it runs, whether it counts, and why it does not."""
+
+    runs: bool
+    counts: bool
+    reason: str | None = None
+
+
+def standing(name: str, loaded: LoadedCase, key: str) -> Standing:
+    """A baseline through the same gate as a candidate; one that fails is shown, not counted."""
     draw = loaded.draw(key)
     try:
         found = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]()
     except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as why:
-        return f"did not run: {str(why).splitlines()[0][:160]}"
+        return Standing(False, False, f"did not run: {str(why).splitlines()[0][:160]}")
     comparison = judged(loaded, draw, loaded.flatten(found))
     if comparison.max_error <= 1.0:
-        return None
-    return f"fails the gate: {describe(comparison, loaded.case.name)}"
+        return Standing(True, True)
+    return Standing(True, False, f"fails the gate: {describe(comparison, loaded.case.name)}")

@@ -28,8 +28,9 @@ from fitness.judge.statistics import lower_quartile
 from populations.verdict import Evidence
 
 SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
-TRIES = 4  # of a disturbed block
-BLOCKS = {"warm": 12, "cold": 2}  # of each contender in one round
+TRIES = 3  # of a disturbed block
+BLOCKS = {"warm": 12, "cold": 2}  # of each contender in one round, fewer where they are long
+ROUND_S = 0.02  # of launches of the baseline in one round
 LONG_ENOUGH_S = {"warm": 150e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
 EMPTY_LIMIT_S = 2.0  # limit of an empty block
@@ -90,6 +91,7 @@ class Course:
         self.policy = policy
         set_bytes = sum(spec.nbytes for spec in arguments)
         self.count = sets_per_block(set_bytes, policy, cache_bytes, seconds)
+        self.blocks = max(1, min(BLOCKS[policy], int(ROUND_S / (seconds * self.count))))
         self.sets = ArgumentSets(arguments, read_only, self.count)
         self._refill = refill
         self._ordinal = 0
@@ -239,7 +241,7 @@ def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[l
     order = list(range(len(contenders)))
     for _ in range(rounds):
         blocks: list[list[float]] = [[] for _ in contenders]
-        for _ in range(BLOCKS[course.policy]):
+        for _ in range(course.blocks):
             for index in order:
                 blocks[index].append(course.block(contenders[index]))
             order.reverse()

@@ -21,7 +21,7 @@ from fitness.judge.problem import Draw, LoadedCase, Problem
 from fitness.judge.runner import KernelDied, Runner
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 
-SMALL_BYTES = 1 << 20  # cases below this run twice in one process: what is remembered from a call shows
+SMALL_BYTES = 1 << 20  # of a case whose second launch costs nothing worth saving
 SMOKE_CASES = 2
 SEARCH_HELD_OUT = 4
 SMALL_S, LARGE_S = 3.0, 10.0  # limits of one launch on small and on other cases; timed blocks have their own
@@ -71,7 +71,7 @@ class Gate:
             Failure: at the first case that fails.
         """
         return [
-            self.case(library, loaded, key, stage)
+            self.case(library, loaded, key, stage, twice=promotion)
             for stage, cases in self.stages(promotion=promotion)
             for loaded in cases
         ]
@@ -87,8 +87,12 @@ class Gate:
                     return [*verdicts, failure.case]
         return verdicts
 
-    def case(self, library: Path, loaded: LoadedCase, key: str, stage: Stage) -> CaseVerdict:
+    def case(
+        self, library: Path, loaded: LoadedCase, key: str, stage: Stage, *, twice: bool = False
+    ) -> CaseVerdict:
         """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
+
+        Small cases, and on request all, run twice in one process: what is remembered from a call shows.
 
         Raises:
             Failure: it died, wrote where it must not, or is wrong.
@@ -97,7 +101,7 @@ class Gate:
         blank = CaseVerdict(case.name, case.held_out, case.derived, Outcome.CORRECT)
         read_only = len(case.inputs) + len(case.parameters)
         small = sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES
-        launches, limit_s = (2, SMALL_S) if small else (1, LARGE_S)
+        launches, limit_s = (2 if small or twice else 1), (SMALL_S if small else LARGE_S)
         worst = 0.0
         with ArgumentSets(case.arguments, read_only, launches) as sets:
             draws = [loaded.draw(key, ordinal) for ordinal in range(launches)]
@@ -127,9 +131,11 @@ class Gate:
 
     @staticmethod
     def _compared(sets: ArgumentSets, index: int, loaded: LoadedCase, draw: Draw) -> Comparison:
-        damage = sets.redzone_damage(index)
+        damage, left = sets.redzone_damage(index), sets.poison_left(index)
         if damage:
             return Comparison(math.inf, Evidence(log=f"memory beside {damage} was overwritten"))
+        if left:
+            return Comparison(math.inf, Evidence(log=f"output {left} is not wholly written"))
         return judged(loaded, draw, sets.outputs(index))
 
 

@@ -31,7 +31,7 @@ MOST_ARGUMENTS = 64
 _FIRST_FD = 3  # commands, replies, header, inputs, outputs: 3 to 7 in the runner
 _ABOVE = 64  # our copies on the way there, clear of those numbers
 
-_SIGNALS = {
+_SIGNALS: dict[int, str] = {
     signal.SIGSEGV: "segmentation fault (it went outside its arguments, wrote to an input, used memory that "
     "it did not get, or ran out of stack)",
     signal.SIGBUS: "bus error",
@@ -197,7 +197,7 @@ class Runner:
         if end.si_code == os.CLD_EXITED:
             reason = f"exited with status {end.si_status} before it replied"
         else:
-            reason = _SIGNALS.get(signal.Signals(end.si_status), f"killed by signal {end.si_status}")
+            reason = _SIGNALS.get(end.si_status, f"killed by signal {end.si_status}")
         self._ended = KernelDied(Outcome.CRASHED, reason)
         return self._ended
 
