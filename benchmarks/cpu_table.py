@@ -31,7 +31,9 @@ def search(problem: str, minutes: float, folder: Path) -> dict[str, Any]:
     path = folder / f"{problem}-{datetime.datetime.now():%m%d-%H%M%S}"
     command = [sys.executable, "-m", "evo", "run", problem, "--target", "cpu", "--effort", "full"]
     command += ["--minutes", str(minutes), "--seed", "1", "--run-dir", str(path), "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"the search on {problem} ended with status {done.returncode}: see {path}")
     told: dict[str, Any] = json.loads(done.stdout)
     run = populations.open(path)
     stand = standing(run)
@@ -47,6 +49,7 @@ def search(problem: str, minutes: float, folder: Path) -> dict[str, Any]:
         "beats_seed": stand.beats_seed,
         "fitness": stand.best.fitness,
         "operator": stand.best.operator,
+        "minutes": minutes,
         "timings": [asdict(timing) for case in stand.best.verdict.cases for timing in case.timings],
     }
 
@@ -61,7 +64,8 @@ def row(result: dict[str, Any]) -> str:
         return f"{timing['speedup']:.2f} [{low:.2f}, {high:.2f}]"
 
     noise = " / ".join(f"{100 * timing['noise_floor']:.1f}" for timing in (warm, cold))
-    beaten = "" if result["beats_seed"] else " (the seed)"
+    same = result["operator"] == "seed"
+    beaten = " (a seed)" if same else "" if result["beats_seed"] else " (not above its seed's noise)"
     return (
         f"| {result['problem']} | {medians['eager']:.0f} | {medians['torch.compile']:.0f} | "
         f"{warm['median'] * 1e6:.0f} | {result['seed_best']:.2f} | **{ratio(warm)}**{beaten} | "
@@ -69,9 +73,12 @@ def row(result: dict[str, Any]) -> str:
     )
 
 
-def table(results: list[dict[str, Any]], minutes: float) -> str:
+def table(results: list[dict[str, Any]]) -> str:
     """The whole table, with machine, date and command."""
-    facts = results[0]["machine"]
+    facts, minutes = results[0]["machine"], results[0]["minutes"]
+    for kind in ("machine", "minutes"):
+        if any(result[kind] != results[0][kind] for result in results):
+            raise SystemExit(f"the kept results differ in {kind}: run with --again")
     head = (
         "| problem | eager µs | compile µs | evolved µs | best seed | evolved, warm | evolved, cold "
         "| A/A % warm / cold | kernels |"
@@ -104,7 +111,7 @@ def main() -> None:
                 json.dumps(search(problem, options.minutes, Path("runs") / "table"), indent=1) + "\n"
             )
     results = [json.loads(path.read_text()) for path in sorted(options.out.glob("*.json"))]
-    text = table(results, options.minutes)
+    text = table(results)
     print(text)
     readme = README.read_text()
     before, rest = readme.split(START, 1)

@@ -94,9 +94,7 @@ class Stand:
         }
         if not contenders:
             why = "; ".join(f"{name}: {standing.reason}" for name, standing in standings.items())
-            raise ProblemError(
-                f"case {loaded.case.name}: no baseline runs here ({why}); mend the Model"
-            )
+            raise ProblemError(f"case {loaded.case.name}: no baseline runs here ({why}); mend the Model")
         samples = dict(
             zip(contenders, race(self._course, list(contenders.values()), PROMOTION_ROUNDS), strict=True)
         )
@@ -162,8 +160,8 @@ class Stand:
             contender.close()
         if min(times) * course.count < self._fixed_s / 4:
             raise Unbelievable(
-                f"too fast for this clock: {course.count} launches take less than a quarter of the fixed cost "
-                f"of a block ({self._fixed_s * 1e6:.0f} us); give the problem larger sizes"
+                f"too fast for this clock: {course.count} launches take less than a quarter of what "
+                f"a block costs beside them ({self._fixed_s * 1e6:.0f} us); give the problem larger sizes"
             )
         ratios = log_ratios(base, times)
         fitness = lower_bound95(ratios) if rounds >= CLAIM_ROUNDS else None
