@@ -88,7 +88,7 @@ def table(results: list[dict[str, Any]]) -> str:
     about = (
         f"{wins} of {len(results)} beat the stronger of eager and `torch.compile` by the lower end of their "
         "interval and more than the noise. Times are warm; speed-ups are over the stronger baseline, timed "
-        "in the same rounds, with 95 percent intervals; A/A is the half-width of the baseline against itself. "
+        "in the same rounds, with 95 percent intervals; A/A is the half-width of a baseline against itself. "
         f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, {results[0]['date']}, "
         f"`make table` ({minutes:g} minutes a problem).\n"
     )

@@ -63,7 +63,7 @@ class Settings(BaseModel):
 
 _BUDGETS = ("evaluations", "minutes")
 _PRESETS: dict[Effort, dict[str, Any]] = {
-    Effort.QUICK: {"minutes": 3.0},
+    Effort.QUICK: {"minutes": 2.75},
     Effort.FULL: {"minutes": 30.0, "population": 48, "tune_evaluations": 8, "finalists": 5, "patience": 1000},
 }
 
