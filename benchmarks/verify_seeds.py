@@ -17,7 +17,8 @@ from fitness.verify import judge_once
 from populations.kernel import Kernel
 from populations.seeds import problems_with_seeds, seeds
 
-HEAD = "| problem | seed | status | general | error / bound | warm | cold | A/A % warm / cold |\n" + 8 * "|---" + "|"
+COLUMNS = ("problem", "seed", "status", "general", "error / bound", "warm", "cold", "A/A % warm / cold")
+HEAD = f"| {' | '.join(COLUMNS)} |\n{len(COLUMNS) * '|---'}|"
 
 
 def rows(problem: str) -> Iterator[str]:
