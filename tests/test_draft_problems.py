@@ -23,8 +23,9 @@ from populations.graph import Graph
 from populations.kernel import Kernel
 
 HERE = Path(__file__).parent / "problems"
-FILES = sorted([*(HERE / "drafted").glob("*.py"), *HERE.glob("*.py")])
-OTHER_CASES = 2
+FILES = [*sorted((HERE / "drafted").glob("*.py")), HERE / "attention.py", HERE / "gru.py"]
+TRACED = 5  # cases: enough for each size to vary once
+OTHER_CASES = 1
 # What the sizes of a draft do not follow: how many steps a recurrent layer takes, a model's own constants.
 BAKED = {"gru", "lstm_layer"}
 
@@ -53,7 +54,7 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drafted]:
     with ThreadPoolExecutor(2) as pool, torch.no_grad():
         for file in FILES:
             problem = load(str(file), seed=1, cache_bytes=32 << 20)
-            graph = trace(problem.cases)
+            graph = trace(problem.cases[:TRACED])
             outputs = [Argument(spec.name, spec.dtype) for spec in problem.card.given.outputs]
             kernel = draft(graph, outputs, problem.card.summary)
             library = pool.submit(build, file.stem, kernel)
@@ -89,5 +90,5 @@ def test_a_draft_is_admitted_and_keeps_what_it_says_of_sizes(drafts: dict[str, D
     assert isinstance(admit(drafted.kernel, drafted.problem.card), Admission)
     general = "Sizes that vary are read from shapes." in drafted.kernel.source.replace("\n// ", " ")
     assert general == bool(drafted.graph.extents)
-    missing = {loaded.case.name for loaded in drafted.problem.cases} - set(drafted.graph.cases)
+    missing = {loaded.case.name for loaded in drafted.problem.cases[:TRACED]} - set(drafted.graph.cases)
     assert name in BAKED or all(case.endswith("=1") for case in missing)
