@@ -28,7 +28,7 @@ lint: setup
 test: lint
 	$(BIN)/python -m pytest
 
-# The README's table: all ten CPU problems, warm and cold (about half an hour on 2 cores).
+# The README's table: all ten CPU problems, warm and cold (about 25 minutes on 2 cores).
 table: setup
 	$(BIN)/python benchmarks/cpu_table.py
 

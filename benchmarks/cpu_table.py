@@ -1,6 +1,6 @@
 """The README's table: every CPU problem, from seeds to the best evolved kernel, warm and cold.
 
-    .venv/bin/python benchmarks/cpu_table.py [--minutes 2.5] [--only softmax,rope]
+    .venv/bin/python benchmarks/cpu_table.py [--minutes 2] [--only softmax,rope]
 
 One search per problem; results are kept per problem, so a stopped run goes on where it was (``--again``
 starts over). Every number comes from ``kernel-evo run``: the winner's last measurement of 15 interleaved
@@ -29,7 +29,7 @@ START, END = "<!-- table: benchmarks/cpu_table.py -->\n", "<!-- end of table -->
 def search(problem: str, minutes: float, folder: Path) -> dict[str, Any]:
     """One search in a process of its own; what the table needs of it."""
     path = folder / f"{problem}-{datetime.datetime.now():%m%d-%H%M%S}"
-    command = [sys.executable, "-m", "evo", "run", problem, "--target", "cpu", "--effort", "full"]
+    command = [sys.executable, "-m", "evo", "run", problem, "--target", "cpu", "--effort", "quick"]
     command += ["--minutes", str(minutes), "--seed", "1", "--run-dir", str(path), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -98,7 +98,7 @@ def table(results: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run what is missing, then write the table to the results and into the README."""
     parser = argparse.ArgumentParser(description="Regenerate the README's table of CPU problems.")
-    parser.add_argument("--minutes", type=float, default=2.5)
+    parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--only", default=",".join(fitness.problem_names()))
     parser.add_argument("--out", type=Path, default=README.parent / "docs" / "results" / "cpu-table")
     parser.add_argument("--again", action="store_true")
