@@ -88,8 +88,8 @@ class Evidence:
 class Timing:
     """Speed of one kernel on one case, beside the strongest baseline.
 
-    Times are seconds per call. All samples are kept: ``samples`` and ``baseline_samples`` hold one median
-    per round, in the order measured.
+    Times are seconds per call. All samples are kept: ``samples`` and ``baseline_samples`` hold one lower
+    quartile of blocks per round, in the order measured.
 
     Attributes:
         policy: "warm" (arguments in the last-level cache) or "cold" (rotated through memory).
