@@ -135,7 +135,7 @@ class Gate:
         if damage:
             return Comparison(math.inf, Evidence(log=f"memory beside {damage} was overwritten"))
         if left:
-            return Comparison(math.inf, Evidence(log=f"output {left} is not wholly written"))
+            return Comparison(math.inf, Evidence(log=f"output {left} is not written everywhere"))
         return judged(loaded, draw, sets.outputs(index))
 
 
