@@ -250,7 +250,7 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0) -> Check:
         tensors, outputs = sets.inputs(index), sets.outputs(index)
         left = sets.poison_left(index)
         if left:
-            raise WrongOutput(f"output {left} is not written everywhere on case {case.name} in a timed launch")
+            raise WrongOutput(f"output {left} not written everywhere on case {case.name} in a timed launch")
         if rng.random() < exact_share:
             found = judged(loaded, Draw(tensors[:inputs], tensors[inputs:]), outputs)
         else:
