@@ -230,6 +230,7 @@ def test_a_problem_that_cannot_be_drafted_says_what_is_lacking_and_what_to_do(tm
 
 
 @pytest.mark.judge
+@pytest.mark.timeout(900)
 def test_a_plain_problem_with_parameters_runs_from_its_draft(tmp_path: Path) -> None:
     problem = tmp_path / "dense.py"
     model = (
@@ -245,7 +246,7 @@ def test_a_plain_problem_with_parameters_runs_from_its_draft(tmp_path: Path) -> 
         [sys.executable, "-m", "evo", "run", problem, "--evaluations", "4", "--run-dir", run, "--json"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode in (0, 1), done.stderr  # 1: this machine is too noisy to measure anything

@@ -24,7 +24,7 @@ from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 SMALL_BYTES = 1 << 20  # of a case whose second launch costs nothing worth saving
 SMOKE_CASES = 2
 SEARCH_HELD_OUT = 4
-SMALL_S, LARGE_S = 3.0, 10.0  # limits of one launch on small and on other cases; timed blocks have their own
+SMALL_S, LARGE_S = 5.0, 10.0  # limits of one launch on small and on other cases; timed blocks have their own
 
 
 class Failure(Exception):
