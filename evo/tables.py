@@ -12,9 +12,7 @@ from rich.table import Table
 
 from evo.summary import Standing, standing
 from populations.run import Member, Run
-from populations.verdict import Timing, Verdict
-
-POLICIES = ("warm", "cold")
+from populations.verdict import POLICIES, Timing, Verdict
 
 
 def print_closing(run: Run, exported: Path | None) -> None:

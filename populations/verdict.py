@@ -18,6 +18,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
+POLICIES = ("warm", "cold")  # of timing: arguments in the last-level cache, or rotated through memory
+
 
 class Outcome(StrEnum):
     """How far a kernel came; members compare by that order, not alphabetically."""

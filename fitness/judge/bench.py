@@ -16,10 +16,9 @@ from fitness.judge.problem import Problem
 from fitness.judge.runner import KernelDied
 from fitness.judge.stand import Rig, Stand, Unbelievable
 from populations.calibration import Calibration, Noise
-from populations.verdict import CaseVerdict, Outcome, Stage, Timing, Verdict
+from populations.verdict import POLICIES, CaseVerdict, Outcome, Stage, Timing, Verdict
 
 SCREEN_ROUNDS = 3
-POLICIES = ("warm", "cold")
 
 
 class Bench:
