@@ -75,7 +75,7 @@ def start(
     problem = str(Path(problem).resolve()) if Path(problem).is_file() else problem
     language = LANGUAGES.get(target, "cpp")
     toolbox = toolbox or compose(language, settings)
-    starting = [*given(seeds, language), *built_in(problem)]
+    starting = [*given(seeds, language), *built_in(problem, language)]
     path = _folder(run_dir, problem)
     told: dict[str, Any] = {"search": settings.model_dump(mode="json"), "sandboxed": sandboxed}
     opener = _opener(target, problem, path, settings.seed, sandboxed)

@@ -53,8 +53,8 @@ def given(files: Sequence[Path], language: str) -> list[Start]:
     return found
 
 
-def built_in(problem: str) -> list[Start]:
-    """The seeds of a built-in problem; none for a problem file."""
+def built_in(problem: str, language: str) -> list[Start]:
+    """The seeds of a built-in problem in one language; none for a problem file."""
     if problem not in fitness.problem_names():
         return []
     return [
@@ -63,7 +63,7 @@ def built_in(problem: str) -> list[Start]:
             f"seed {seed.name}",
             Proposal(Kernel(seed.source, seed.language), SEED, f"{seed.name}: {seed.summary}"),
         )
-        for seed in seeds(problem)
+        for seed in seeds(problem, language)
     ]
 
 

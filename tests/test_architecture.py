@@ -85,7 +85,7 @@ def test_the_built_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     code = (
         "import evo, operators, fitness, populations, fitness.native as n, pathlib\n"
         "from populations.seeds import seeds\n"
-        "print(evo.__file__, len(seeds('softmax')), fitness.problem_names()[0],"
+        "print(evo.__file__, len(seeds('softmax', 'cpp')), fitness.problem_names()[0],"
         " (pathlib.Path(n.__file__).parent / 'runner.c').exists())"
     )
     paths = {**os.environ, "PYTHONPATH": here}

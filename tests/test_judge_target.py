@@ -24,7 +24,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 @pytest.fixture
 def good() -> Kernel:
-    seed = seeds("rope")[1]
+    seed = seeds("rope", "cpp")[1]
     return Kernel(seed.source, seed.language)
 
 
