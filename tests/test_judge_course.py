@@ -10,16 +10,10 @@ import torch
 
 from fitness import cpp
 from fitness.card import TensorSpec
-from fitness.judge.course import (
-    BaselineContender,
-    Course,
-    Disturbance,
-    KernelContender,
-    WrongOutput,
-    race,
-    sets_per_block,
-    waited,
-)
+from fitness.judge.buffers import ArgumentSets
+from fitness.judge.course import Course, race
+from fitness.judge.cpu_rig import BaselineContender, KernelContender, sets_per_block, waited
+from fitness.judge.rig import Disturbance, WrongOutput
 from fitness.target import Admission, Built
 from populations.kernel import Kernel
 
@@ -42,7 +36,7 @@ def course() -> Iterator[Course]:
     def refill(_ordinal: int, tensors: list[torch.Tensor]) -> None:
         tensors[0].normal_(generator=generator)
 
-    made = Course(SPECS, 1, refill, policy="warm", cache_bytes=CACHE, seconds=60e-6)
+    made = Course(ArgumentSets(SPECS, 1, 3), refill, policy="warm", blocks=2)
     yield made
     made.close()
 
@@ -58,9 +52,7 @@ def contender(course: Course, source: str, folder: Path) -> KernelContender:
         if not torch.equal(course.sets.outputs(index)[0], 2 * course.sets.inputs(index)[0]):
             raise WrongOutput("not twice its input")
 
-    return KernelContender(
-        course, library(source, folder), check, cores=2, sandboxed=True, timeout_s=5.0, fixed_s=0.0
-    )
+    return KernelContender(course, library(source, folder), check, cores=2, sandboxed=True, timeout_s=5.0)
 
 
 def test_a_warm_block_lasts_long_enough_and_fits_half_the_cache() -> None:
@@ -104,7 +96,7 @@ def test_inputs_of_two_blocks_differ(course: Course) -> None:
 def test_more_processor_time_than_the_cores_have_is_a_disturbance(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fitness.judge.course.CPU_SLACK_S", 0.0)
+    monkeypatch.setattr("fitness.judge.cpu_rig.CPU_SLACK_S", 0.0)
     kernel = contender(course, DOUBLE, tmp_path)
     kernel._cores = 0  # as if its threads were more than it was given cores
     try:

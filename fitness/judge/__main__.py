@@ -27,10 +27,10 @@ from fitness.card import ProblemCard
 from fitness.cpp import build
 from fitness.judge import floor
 from fitness.judge.bench import Bench
+from fitness.judge.cpu_rig import CpuRig
 from fitness.judge.gate import judged
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import load
-from fitness.judge.stand import Rig
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
@@ -105,7 +105,7 @@ def _open(request: dict[str, Any]) -> Bench:
             raise DeviceError(f"the {name} probe does not build here: {built.reason}")
         return built.artifact
 
-    rig = Rig(machine.cores(), cache_bytes, request["sandboxed"], build_probe)
+    rig = CpuRig(machine.cores(), cache_bytes, sandboxed=request["sandboxed"], build_probe=build_probe)
     facts = {**machine.facts(), "torch": torch.__version__}
     return Bench(problem, rig, machine=facts, verifier=verifier_hash())
 

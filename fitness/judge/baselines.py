@@ -9,9 +9,9 @@ from functools import partial
 
 import torch
 
-from fitness.judge.course import BaselineContender, Course
+from fitness.judge.course import Course
 from fitness.judge.gate import describe, judged
-from fitness.judge.problem import LoadedCase
+from fitness.judge.loaded import LoadedCase
 
 Call = Callable[[], object]
 NAMES = ("eager", "torch.compile")
@@ -33,15 +33,15 @@ def calls(
     return [partial(compiled, *inputs, *parameters) for inputs, parameters in sets]
 
 
-def contender(name: str, loaded: LoadedCase, course: Course) -> BaselineContender:
-    """A baseline over a course's buffers, compiled and warmed up."""
+def warmed_up(name: str, loaded: LoadedCase, course: Course) -> list[Call]:
+    """A baseline over a course's buffers, one call per set, compiled and run once."""
     course.renew(course.count)
     inputs = len(loaded.case.inputs)
     tensors = [course.sets.inputs(index) for index in range(course.count)]
     ready = calls(name, loaded, [(each[:inputs], each[inputs:]) for each in tensors])
     for call in ready:
         call()
-    return BaselineContender(ready)
+    return ready
 
 
 def rough_seconds(loaded: LoadedCase) -> float:

@@ -1,4 +1,4 @@
-"""The judge of one problem on this CPU: the gate, then the stands, and the verdict they add up to."""
+"""The judge of one problem on one target: the gate, then the stands, and the verdict they add up to."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from fitness.judge import baselines
-from fitness.judge.awake import awake
-from fitness.judge.course import Disturbance, WrongOutput
 from fitness.judge.gate import Failure, Gate
 from fitness.judge.problem import Problem
-from fitness.judge.runner import KernelDied
-from fitness.judge.stand import Rig, Stand, Unbelievable
+from fitness.judge.rig import Disturbance, KernelDied, Rig, Unbelievable, WrongOutput
+from fitness.judge.stand import Stand
 from populations.calibration import Calibration, Noise
-from populations.verdict import POLICIES, CaseVerdict, Outcome, Stage, Timing, Verdict
+from populations.verdict import CaseVerdict, Outcome, Stage, Timing, Verdict
 
 SCREEN_ROUNDS = 3
 
@@ -26,18 +24,21 @@ class Bench:
 
     Args:
         problem: the loaded problem, its checking inputs strengthened.
-        rig: how kernels are run.
+        rig: how kernels run.
         machine: facts for the record.
         verifier: hash of this verifier.
     """
 
     def __init__(self, problem: Problem, rig: Rig, *, machine: dict[str, str], verifier: str) -> None:
-        self.problem = problem
-        self._policy = problem.card.policy
+        policy = problem.card.policy
+        if rig.policies and policy not in rig.policies:
+            policy = rig.policies[0]
+        self.problem = replace(problem, card=replace(problem.card, policy=policy))
+        self._policy = policy
         self._rig = rig
         self._machine = machine
         self._verifier = verifier
-        self._gate = Gate(problem, cores=rig.cores, sandboxed=rig.sandboxed)
+        self._gate = Gate(problem, rig)
         self._stands: dict[tuple[str, str], Stand] = {}
         self._calibration: Calibration | None = None  # None: not measured yet
 
@@ -53,8 +54,8 @@ class Bench:
             if loaded.case.timed:
                 key = secrets.token_hex(16)
                 standings = {name: baselines.standing(name, loaded, key) for name in baselines.NAMES}
-                with awake(self._rig.cores):
-                    for policy in POLICIES:
+                with self._rig.quiet():
+                    for policy in self._rig.policies:
                         self._stands[loaded.case.name, policy] = Stand(loaded, policy, standings, self._rig)
         self._calibration = Calibration(
             baselines=tuple(each for stand in self._stands.values() for each in stand.baselines),
@@ -64,36 +65,37 @@ class Bench:
         )
         return self._calibration
 
-    def screen(self, library: Path) -> Verdict:
+    def screen(self, kernel: Path) -> Verdict:
         """Smoke and search gate, then a few rounds under the declared policy: a rank, not a claim."""
-        return self._judged(library, promotion=False)
+        return self._judged(kernel, promotion=False)
 
-    def promote(self, library: Path) -> Verdict:
+    def promote(self, kernel: Path) -> Verdict:
         """All gates, derived cases, and the rounds that a claim needs, under both policies."""
-        return self._judged(library, promotion=True)
+        return self._judged(kernel, promotion=True)
 
-    def _judged(self, library: Path, *, promotion: bool) -> Verdict:
+    def _judged(self, kernel: Path, *, promotion: bool) -> Verdict:
         started = time.monotonic()
         key = secrets.token_hex(16)  # drawn after the source is frozen
-        verdict = self._gated(library, key, promotion=promotion)
+        verdict = self._gated(kernel, key, promotion=promotion)
         return replace(
             verdict,
             key=key,
             verifier=self._verifier,
-            isolation="process" if self._rig.sandboxed else "weak",
+            isolation=self._rig.isolation,
+            numerics=self._rig.numerics,
             device_s=time.monotonic() - started,
             notes=self.problem.card.notes,
         )
 
-    def _gated(self, library: Path, key: str, *, promotion: bool) -> Verdict:
+    def _gated(self, kernel: Path, key: str, *, promotion: bool) -> Verdict:
         try:
-            cases = self._gate.passed(library, key, promotion=promotion)
+            cases = self._gate.passed(kernel, key, promotion=promotion)
         except Failure as failure:
             reason = failure.case.reason or "failed"
             return Verdict(failure.case.status, failure.stage, reason, failure.evidence, (failure.case,))
-        derived = self._gate.derived(library, key) if promotion else []
+        derived = self._gate.derived(kernel, key) if promotion else []
         wrong = next((c.name for c in derived if c.status is not Outcome.CORRECT), None)
-        verdict = self._timed(library, cases, promotion=promotion)
+        verdict = self._timed(kernel, cases, promotion=promotion)
         if wrong is not None and verdict.rank is not None:  # at equal speed, search prefers a general one
             noise = max(stand.noise for stand in self._stands.values() if stand.policy == self._policy)
             verdict = replace(verdict, rank=verdict.rank - noise)
@@ -104,11 +106,13 @@ class Bench:
             not_general=wrong,
         )
 
-    def _timed(self, library: Path, cases: list[CaseVerdict], *, promotion: bool) -> Verdict:
+    def _timed(self, kernel: Path, cases: list[CaseVerdict], *, promotion: bool) -> Verdict:
+        if not self._rig.policies:
+            return Verdict(Outcome.CORRECT, Stage.PROMOTION_GATE, "correct, not timed", None, tuple(cases))
         self.calibrate()
         try:
-            with awake(self._rig.cores):
-                measured = self._measured(library, promotion=promotion)
+            with self._rig.quiet():
+                measured = self._measured(kernel, promotion=promotion)
         except WrongOutput as wrong:
             return Verdict(Outcome.INCORRECT, Stage.TIMING, str(wrong), wrong.evidence, tuple(cases))
         except KernelDied as death:
@@ -131,16 +135,18 @@ class Bench:
             rank=_mean([timing.rank for timing in counted]),
         )
 
-    def _measured(self, library: Path, *, promotion: bool) -> dict[str, tuple[Timing, ...]]:
+    def _measured(self, kernel: Path, *, promotion: bool) -> dict[str, tuple[Timing, ...]]:
         """Timings of each timed case, the declared policy first; a screen takes that one alone."""
         measured: dict[str, tuple[Timing, ...]] = {}
         for name in dict.fromkeys(name for name, _ in self._stands):
             declared = self._stands[name, self._policy]
             if promotion:
-                others = [self._stands[name, policy] for policy in POLICIES if policy != self._policy]
-                measured[name] = tuple(stand.promote(library) for stand in (declared, *others))
+                others = [
+                    self._stands[name, policy] for policy in self._rig.policies if policy != self._policy
+                ]
+                measured[name] = tuple(stand.promote(kernel) for stand in (declared, *others))
             else:
-                measured[name] = (declared.screen(library, SCREEN_ROUNDS),)
+                measured[name] = (declared.screen(kernel, SCREEN_ROUNDS),)
         return measured
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fitness.card import ITEM_BYTES, TensorSpec
+from fitness.card import TensorSpec
+from populations.dtypes import ITEM_BYTES
 
 ALIGNMENT = 64
 BLOCK = 1 << 20  # bytes of prepared poison; outputs are tiled with a window into it
@@ -110,6 +111,13 @@ class ArgumentSets:
                 piece[:] = block[: len(piece)]
             pages[: slot.start] = self._redzone[: slot.start]
             pages[slot.end :] = self._redzone[: slot.length - slot.end]
+
+    def damage(self, k: int) -> str | None:
+        """What is wrong with set ``k`` whatever its values, as a phrase; None where nothing is."""
+        beside, left = self.redzone_damage(k), self.poison_left(k)
+        if beside:
+            return f"memory beside {beside} was overwritten"
+        return f"output {left} is not written everywhere" if left else None
 
     def redzone_damage(self, k: int) -> str | None:
         """Name of an output of set ``k`` beside which something was written, else None."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,10 +16,9 @@ from pathlib import Path
 from torch import Tensor
 
 from fitness.judge.bounds import Bound, bounds
-from fitness.judge.buffers import ArgumentSets
 from fitness.judge.compare import Comparison, compare
 from fitness.judge.problem import Draw, LoadedCase, Problem
-from fitness.judge.runner import KernelDied, Runner
+from fitness.judge.rig import KernelDied, Rig, Sets
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 
 SMALL_BYTES = 1 << 20  # of a case whose second launch costs nothing worth saving
@@ -42,14 +42,12 @@ class Gate:
 
     Args:
         problem: the loaded problem.
-        cores: cores a kernel may use.
-        sandboxed: whether runners are confined.
+        rig: how kernels run.
     """
 
-    def __init__(self, problem: Problem, *, cores: int, sandboxed: bool) -> None:
+    def __init__(self, problem: Problem, rig: Rig) -> None:
         self._problem = problem
-        self._cores = cores
-        self._sandboxed = sandboxed
+        self._rig = rig
 
     def stages(self, *, promotion: bool) -> Iterator[tuple[Stage, list[LoadedCase]]]:
         """The stages in order, each with the cases it adds."""
@@ -64,31 +62,31 @@ class Gate:
         if promotion:
             yield Stage.PROMOTION_GATE, held_out[SEARCH_HELD_OUT:]
 
-    def passed(self, library: Path, key: str, *, promotion: bool) -> list[CaseVerdict]:
+    def passed(self, kernel: Path, key: str, *, promotion: bool) -> list[CaseVerdict]:
         """Verdicts of all cases.
 
         Raises:
             Failure: at the first case that fails.
         """
         return [
-            self.case(library, loaded, key, stage, twice=promotion)
+            self.case(kernel, loaded, key, stage, twice=promotion)
             for stage, cases in self.stages(promotion=promotion)
             for loaded in cases
         ]
 
-    def derived(self, library: Path, key: str) -> list[CaseVerdict]:
+    def derived(self, kernel: Path, key: str) -> list[CaseVerdict]:
         """Verdicts of the derived cases up to and including the first that fails."""
         verdicts: list[CaseVerdict] = []
         for loaded in self._problem.cases:
             if loaded.case.derived:
                 try:
-                    verdicts.append(self.case(library, loaded, key, Stage.PROMOTION_GATE))
+                    verdicts.append(self.case(kernel, loaded, key, Stage.PROMOTION_GATE))
                 except Failure as failure:
                     return [*verdicts, failure.case]
         return verdicts
 
     def case(
-        self, library: Path, loaded: LoadedCase, key: str, stage: Stage, *, twice: bool = False
+        self, kernel: Path, loaded: LoadedCase, key: str, stage: Stage, *, twice: bool = False
     ) -> CaseVerdict:
         """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
 
@@ -103,17 +101,17 @@ class Gate:
         small = sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES
         launches, limit_s = (2 if small or twice else 1), (SMALL_S if small else LARGE_S)
         worst = 0.0
-        with ArgumentSets(case.arguments, read_only, launches) as sets:
+        with closing(self._rig.sets(case.arguments, read_only, launches)) as sets:
             draws = [loaded.draw(key, ordinal) for ordinal in range(launches)]
             for index, draw in enumerate(draws):
                 for buffer, tensor in zip(sets.inputs(index), draw.inputs + draw.parameters, strict=True):
                     buffer.copy_(tensor)
             try:
-                with Runner(library, sets, cores=self._cores, sandboxed=self._sandboxed) as runner:
+                with self._rig.launcher(kernel, case, sets) as launcher:
                     for index, draw in enumerate(draws):
                         sets.poison(index, index + 1)
-                        runner.block(index, 1, limit_s)
-                        found = self._compared(sets, index, loaded, draw)
+                        launcher.block(index, 1, limit_s)
+                        found = _compared(sets, index, loaded, draw)
                         worst = max(worst, found.max_error)
                         if not found.max_error <= 1.0:
                             reason = describe(found, case.name)
@@ -129,14 +127,12 @@ class Gate:
                 ) from death
         return replace(blank, max_error=worst)
 
-    @staticmethod
-    def _compared(sets: ArgumentSets, index: int, loaded: LoadedCase, draw: Draw) -> Comparison:
-        damage, left = sets.redzone_damage(index), sets.poison_left(index)
-        if damage:
-            return Comparison(math.inf, Evidence(log=f"memory beside {damage} was overwritten"))
-        if left:
-            return Comparison(math.inf, Evidence(log=f"output {left} is not written everywhere"))
-        return judged(loaded, draw, sets.outputs(index))
+
+def _compared(sets: Sets, index: int, loaded: LoadedCase, draw: Draw) -> Comparison:
+    damage = sets.damage(index)
+    if damage:
+        return Comparison(math.inf, Evidence(log=damage))
+    return judged(loaded, draw, sets.outputs(index))
 
 
 def judged(loaded: LoadedCase, draw: Draw, outputs: list[Tensor]) -> Comparison:

@@ -1,4 +1,4 @@
-"""The optional hooks of a problem file: ``get_cases``, ``POLICY``, ``TOLERANCE`` and ``flops_and_bytes``."""
+"""A problem file's optional hooks: ``get_cases SIZES POLICY TOLERANCE flops_and_bytes``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fitness.judge.program import Program
 from fitness.judge.source import Source
 from fitness.judge.usercode import user_code
 from fitness.target import ProblemError
+from populations.verdict import POLICIES
 
-POLICIES = ("warm", "cold")
 KEYS = ("name", "constants", "distribution", "held_out", "timed")
 
 
@@ -59,6 +59,24 @@ def declared_cases(program: Program, source: Source, seed: int) -> list[Plan]:
     if not any(plan.timed for plan in plans):
         plans[0] = replace(plans[0], timed=True)
     return plans
+
+
+def declared_sizes(program: Program, source: Source, target: str) -> dict[str, int]:
+    """The constants that ``SIZES`` gives for a target; none where there is no such hook.
+
+    Raises:
+        ProblemError: it is no dictionary of dictionaries of integers, or names an unknown constant.
+    """
+    todo = 'give {"cuda": {"ROWS": 8192}}: module-level integers by target'
+    sizes = getattr(program.module, "SIZES", {})
+    chosen = sizes.get(target, {}) if isinstance(sizes, Mapping) else None
+    if not isinstance(chosen, Mapping) or not all(type(value) is int for value in chosen.values()):
+        raise ProblemError(f"{source.where}: SIZES is {str(sizes)[:60]!r}; {todo}")
+    for name in chosen:
+        if name not in source.constants:
+            hint = _nearest(name, source.constants)
+            raise ProblemError(f"{source.where}: SIZES has {name!r}, no module-level integer; {hint}")
+    return dict(chosen)
 
 
 def _plan(entry: Any, index: int, source: Source, todo: str) -> Plan:

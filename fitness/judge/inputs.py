@@ -91,6 +91,11 @@ DISTRIBUTIONS: dict[str, Draw] = {
 }
 
 
+def generator(seed: int) -> Generator:
+    """A source of chance on the device where the judge draws its data."""
+    return Generator(device=torch.get_default_device()).manual_seed(seed)
+
+
 def redrawn(own: Tensor, kind: Kind, distribution: str | None, rng: Generator) -> Tensor:
     """An input as the checks want it.
 

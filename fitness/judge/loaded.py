@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fitness.card import Case
 from fitness.judge.arguments import flat_tensors
-from fitness.judge.inputs import perturbed, redrawn
+from fitness.judge.inputs import generator, perturbed, redrawn
 from fitness.judge.program import Program
 from fitness.judge.refill import Refill
 from fitness.judge.structure import Kind, kind_of
@@ -92,7 +92,7 @@ class LoadedCase:
             checking: also vary inputs that the file always draws the same, so that none can be left out.
         """
         seed = seed_of(key, self.case.name, ordinal)
-        rng = torch.Generator().manual_seed(seed_of(seed, "values"))
+        rng = generator(seed_of(seed, "values"))
         own = self._program.draw_inputs(seed)
         inputs = [
             tensor

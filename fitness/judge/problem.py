@@ -20,7 +20,14 @@ from fitness import problems
 from fitness.card import Case, ProblemCard
 from fitness.judge.bounds import describe
 from fitness.judge.derive import derived_cases
-from fitness.judge.hooks import Plan, check_tolerance, declared_cases, declared_policy, with_work
+from fitness.judge.hooks import (
+    Plan,
+    check_tolerance,
+    declared_cases,
+    declared_policy,
+    declared_sizes,
+    with_work,
+)
 from fitness.judge.loaded import Draw, LoadedCase
 from fitness.judge.program import Program, imagined_signature
 from fitness.judge.refill import Refill
@@ -61,20 +68,27 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in _suite().glob("*.py") if not path.stem.startswith("_"))
 
 
-def load(spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = None) -> Problem:
+def load(
+    spec: str, *, seed: int, cache_bytes: int, memory_bytes: int | None = None, target: str = "cpu"
+) -> Problem:
     """Load a problem and prove that its reference can be one.
 
     Args:
         spec: name of a built-in problem, or path of a file.
         seed: for ``get_cases``.
         cache_bytes: last-level cache, which decides the timing policy where the file declares none.
-        memory_bytes: memory of this machine; None: ask the system.
+        memory_bytes: memory of this machine or device; None: ask the system.
+        target: whose sizes to take, where the file gives ``SIZES``.
 
     Raises:
         ProblemError: it can't be loaded; one line that says what, where and what to do.
     """
     source = read(_path(spec))
     given = Program(source, {})
+    sizes = declared_sizes(given, source, target)
+    if sizes:
+        source = source.resized(sizes)
+        given = Program(source, {})
     policy = declared_policy(given)
     check_tolerance(given)
     plans = declared_cases(given, source, seed)

@@ -22,6 +22,7 @@ from types import TracebackType
 
 from fitness import native
 from fitness.judge.buffers import ArgumentSets
+from fitness.judge.rig import KernelDied
 from fitness.target import DeviceError
 from populations.verdict import Outcome
 
@@ -43,15 +44,6 @@ _SIGNALS: dict[int, str] = {
     signal.SIGKILL: "killed from outside (ran out of memory?)",
     signal.SIGXCPU: "used up its processor time",
 }
-
-
-class KernelDied(Exception):
-    """The kernel ended its runner, or the runner had to be ended; ``outcome`` is crashed or timed out."""
-
-    def __init__(self, outcome: Outcome, reason: str) -> None:
-        super().__init__(reason)
-        self.outcome = outcome
-        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from fitness.judge.inputs import generator
+
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 Reference = Callable[[list[Tensor], list[Tensor]], Sequence[Tensor]]
 
@@ -88,7 +90,7 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._generator = torch.Generator().manual_seed(0x5EED)
+        self._generator = generator(0x5EED)
         uniform = torch.rand(POOL_SIZE, generator=self._generator, dtype=torch.float64)
         self._pool = (2 * uniform - 1) * math.sqrt(3)  # variance one
 

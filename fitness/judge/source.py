@@ -14,7 +14,7 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -52,22 +52,24 @@ class Constant:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a problem file, parsed."""
+    """The text of a problem file, parsed.
+
+    Attributes:
+        text: as it will run, sizes of the target in it (see ``resized``).
+        sha: SHA-256 of the file's own text.
+        constants: its module-level integers.
+    """
 
     path: Path
     text: str
     tree: ast.Module
     constants: dict[str, Constant]
+    sha: str
 
     @property
     def where(self) -> str:
         """The path, as error messages show it."""
         return str(self.path)
-
-    @property
-    def sha(self) -> str:
-        """SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
     def summary(self) -> str:
@@ -94,6 +96,14 @@ class Source:
         with user_code(self.where, "the file", "mend it so that it can be imported"):
             exec(compile(text, filename, "exec", dont_inherit=True), module.__dict__)
         return module
+
+    def resized(self, sizes: Mapping[str, int]) -> Source:
+        """The same file with other values of some constants to start from."""
+        if not sizes:
+            return self
+        text = self._overridden(sizes)
+        tree = ast.parse(text, filename=str(self.path))
+        return replace(self, text=text, tree=tree, constants=_constants(tree, text))
 
     def _overridden(self, overrides: Mapping[str, int]) -> str:
         encoded = self.text.encode()
@@ -147,7 +157,7 @@ def read(path: Path) -> Source:
         line = f":{why.lineno}" if isinstance(why, SyntaxError) and why.lineno else ""
         message = why.msg if isinstance(why, SyntaxError) else why
         raise ProblemError(f"{path}{line}: is not Python ({message}); mend it or name another file") from None
-    return Source(path, text, tree, _constants(tree, text))
+    return Source(path, text, tree, _constants(tree, text), hashlib.sha256(text.encode()).hexdigest())
 
 
 def _constants(tree: ast.Module, text: str) -> dict[str, Constant]:

@@ -1,0 +1,266 @@
+"""Kernels on a CPU: C++ libraries in confined runners, timed by the judge's own clock.
+
+A warm block's sets fit half the last-level cache; a cold block rotates through three times that cache.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+
+from fitness.card import Case, TensorSpec
+from fitness.judge import baselines
+from fitness.judge.awake import awake
+from fitness.judge.buffers import ArgumentSets
+from fitness.judge.course import Course, race
+from fitness.judge.floor import FMA_FLOPS, PROBES, floor, probe_arguments
+from fitness.judge.loaded import LoadedCase
+from fitness.judge.rig import Check, Contender, Disturbance, Sets
+from fitness.judge.runner import Runner, account
+from fitness.judge.statistics import CLAIM_ROUNDS, lower_quartile
+from populations.calibration import Floor
+from populations.verdict import POLICIES
+
+SETTLE_S = 0.001  # OpenMP workers of this process spin for 0.3 ms after a parallel loop; let them sleep
+BLOCKS = {"warm": 12, "cold": 2}  # of each contender in one round, fewer where they are long
+ROUND_S = 0.02  # of launches of the baseline in one round
+LONG_ENOUGH_S = {"warm": 150e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
+COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
+EMPTY_LIMIT_S = 2.0  # limit of an empty block
+EMPTY_BLOCKS = 40  # that tell the fixed cost
+MOST_SETS = 512  # each argument of each set is a mapping of its own
+WAITING_S, WAITING_SHARE = 40e-6, 0.02  # some belongs to the start and the stop of a block
+CPU_SLACK_S = 1e-3  # processor time is booked late, by up to a scheduler tick
+
+
+class CpuRig:
+    """This machine's cores (see fitness.judge.rig.Rig).
+
+    Args:
+        cores: that a kernel may use.
+        cache_bytes: size of the last-level cache.
+        sandboxed: whether runners are confined.
+        build_probe: library of a trusted kernel of fitness.judge.floor, by name.
+    """
+
+    policies: tuple[str, ...] = POLICIES
+    rounds = 15
+    numerics = "device"
+
+    def __init__(
+        self, cores: int, cache_bytes: int, *, sandboxed: bool, build_probe: Callable[[str], Path]
+    ) -> None:
+        self._cores = cores
+        self._cache_bytes = cache_bytes
+        self._sandboxed = sandboxed
+        self._build_probe = build_probe
+        self.isolation = "process" if sandboxed else "weak"
+
+    def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
+        """See Rig."""
+        return ArgumentSets(arguments, read_only, count)
+
+    def launcher(self, kernel: Path, case: Case, sets: Sets) -> Runner:  # noqa: ARG002
+        """See Rig."""
+        assert isinstance(sets, ArgumentSets)
+        return Runner(kernel, sets, cores=self._cores, sandboxed=self._sandboxed)
+
+    def course(self, loaded: LoadedCase, policy: str) -> Course:
+        """See Rig."""
+        case, inputs = loaded.case, len(loaded.case.inputs)
+        refill = loaded.refiller(secrets.token_hex(16))
+        course = self._course(
+            case.arguments,
+            inputs + len(case.parameters),
+            lambda ordinal, tensors: refill.fill(ordinal, tensors[:inputs], tensors[inputs:]),
+            policy,
+            baselines.rough_seconds(loaded),
+        )
+        course.fixed_s = self._fixed_cost(course)
+        return course
+
+    def baseline(self, name: str, loaded: LoadedCase, course: Course) -> Contender:
+        """See Rig."""
+        return BaselineContender(baselines.warmed_up(name, loaded, course))
+
+    def contender(
+        self,
+        kernel: Path,
+        case: Case,  # noqa: ARG002
+        course: Course,
+        check: Check | None,
+        limit_s: float,
+    ) -> Contender:
+        """See Rig."""
+        return KernelContender(
+            course, kernel, check, cores=self._cores, sandboxed=self._sandboxed, timeout_s=limit_s
+        )
+
+    def floor(self, case: Case, course: Course, seconds: float) -> Floor:
+        """See Rig: what four probes of memory and one of arithmetic reach under the course's policy."""
+        set_bytes = sum(spec.nbytes for spec in case.arguments)
+        times = {name: self._probe(name, case, set_bytes, course.policy, seconds) for name in PROBES}
+        peak = FMA_FLOPS * self._cores / self._probe("fma", case, 1 << 10, course.policy, seconds)
+        return floor(case, course.policy, times, peak)
+
+    def least_block_s(self, course: Course) -> float:
+        """See Rig. The fixed cost is told again: the machine may have been busy when it was measured."""
+        course.fixed_s = min(course.fixed_s, self._fixed_cost(course))
+        return course.fixed_s / 4
+
+    def quiet(self) -> AbstractContextManager[object]:
+        """See Rig."""
+        return awake(self._cores)
+
+    def _course(
+        self,
+        arguments: Sequence[TensorSpec],
+        read_only: int,
+        refill: Callable[[int, list[torch.Tensor]], None],
+        policy: str,
+        seconds: float,
+    ) -> Course:
+        set_bytes = sum(spec.nbytes for spec in arguments)
+        count = sets_per_block(set_bytes, policy, self._cache_bytes, seconds)
+        blocks = max(1, min(BLOCKS[policy], int(ROUND_S / (seconds * count))))
+        sets = self.sets(arguments, read_only, count)
+        return Course(sets, refill, policy=policy, blocks=blocks, settle_s=SETTLE_S)
+
+    def _fixed_cost(self, course: Course) -> float:
+        return fixed_cost(course, self._build_probe("copy"), cores=self._cores, sandboxed=self._sandboxed)
+
+    def _probe(self, name: str, case: Case, nbytes: int, policy: str, seconds: float) -> float:
+        course = self._course(probe_arguments(name, nbytes), 1, _uniform, policy, seconds)
+        course.fixed_s = self._fixed_cost(course)
+        contender = self.contender(self._build_probe(name), case, course, None, 10.0)
+        try:
+            return min(race(course, [contender], CLAIM_ROUNDS)[0])  # a floor errs on the fast side
+        finally:
+            contender.close()
+            course.close()
+
+
+def sets_per_block(set_bytes: int, policy: str, cache_bytes: int, seconds: float) -> int:
+    """How many argument sets a block launches.
+
+    Warm ones stay within half the last-level cache where they can.
+    """
+    enough = int(LONG_ENOUGH_S[policy] / seconds) + 1
+    if policy == "cold":
+        return min(max(-(-COLD_ROTATION * cache_bytes // set_bytes), enough), MOST_SETS)
+    return max(1, min(enough, cache_bytes // (2 * set_bytes), MOST_SETS))
+
+
+class KernelContender:
+    """A kernel in its runner; only the clock of this process counts.
+
+    Args:
+        course: where it runs.
+        library: the built kernel.
+        check: raises WrongOutput where a set's outputs do not hold; None for a trusted probe.
+        cores: cores it may use.
+        sandboxed: whether its runner is confined.
+        timeout_s: limit of one block.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        library: Path,
+        check: Check | None,
+        *,
+        cores: int,
+        sandboxed: bool,
+        timeout_s: float,
+    ) -> None:
+        self._course = course
+        self._check = check
+        self._cores = cores
+        self._timeout_s = timeout_s
+        assert isinstance(course.sets, ArgumentSets)
+        self._runner = Runner(library, course.sets, cores=cores, sandboxed=sandboxed)
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """See Contender.
+
+        Raises:
+            Disturbance: more processor time than wall time times cores.
+        """
+        done = self._runner.block(0, count, self._timeout_s)
+        if done.cpu_seconds > done.seconds * self._cores * 1.05 + CPU_SLACK_S:
+            spent, wall = done.cpu_seconds * 1e3, done.seconds * 1e3
+            raise Disturbance(
+                f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores"
+            )
+        return done.seconds - self._course.fixed_s, waited(done.seconds, done.waiting_seconds)
+
+    def check(self, count: int) -> None:
+        """See Contender."""
+        for index in range(count if self._check else 0):
+            assert self._check is not None
+            self._check(self._course.sets, index)
+
+    def close(self) -> None:
+        """End the runner."""
+        self._runner.close()
+
+
+class BaselineContender:
+    """A framework call in this process; a block's outputs are kept, so that its allocator rotates too."""
+
+    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+        self._calls = calls
+        self._outputs: list[object] = []
+        self._wakening = torch.zeros(1 << 16)  # enough elements for a parallel loop
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """See Contender."""
+        self._outputs.clear()
+        calls, keep = self._calls[:count], self._outputs.append
+        before = account(os.getpid()).waiting
+        self._wakening.zero_()  # a runner's workers are stopped awake; so these begin awake as well
+        start = time.perf_counter()
+        for call in calls:
+            keep(call())
+        seconds = time.perf_counter() - start
+        after = account(os.getpid()).waiting
+        return seconds, waited(seconds, None if before is None or after is None else after - before)
+
+    def check(self, count: int) -> None:
+        """Nothing to do: a baseline passed the gate before and is trusted code."""
+
+    def close(self) -> None:
+        """Let the kept outputs go."""
+        self._outputs.clear()
+
+
+def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) -> float:
+    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel."""
+    assert isinstance(course.sets, ArgumentSets)
+    with Runner(library, course.sets, cores=cores, sandboxed=sandboxed) as runner:
+        seconds = []
+        for _ in range(EMPTY_BLOCKS):
+            time.sleep(SETTLE_S)
+            seconds.append(runner.block(0, 0, EMPTY_LIMIT_S).seconds)
+    return lower_quartile(seconds)
+
+
+def waited(seconds: float, waiting_s: float | None) -> bool:
+    """Whether threads of a block were kept from their cores for long enough to disturb its time.
+
+    Args:
+        seconds: of the block.
+        waiting_s: ready to run without a core, all threads together; None: the kernel does not tell.
+    """
+    return waiting_s is not None and waiting_s > WAITING_S + WAITING_SHARE * seconds
+
+
+def _uniform(_ordinal: int, tensors: list[torch.Tensor]) -> None:
+    for tensor in tensors:
+        tensor.uniform_(0.5, 1.0)
