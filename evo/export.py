@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from fitness.card import C_TYPES, Case, ProblemCard
+from fitness.card import Case, ProblemCard
+from populations.dtypes import C_TYPES
 from populations.folder import RunError
 from populations.run import Member, Run
 from populations.verdict import Outcome, Verdict

@@ -15,7 +15,6 @@ The tools and how the search calls them::
 
 from __future__ import annotations
 
-import importlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ import operators
 from evo.settings import Settings, SettingsError, nearest
 from operators.proposal import Brief, Operator, Proposal
 from populations.kernel import Kernel, source_sha
+from populations.plugin import plugin
 
 Tried = tuple[Kernel, float | None]  # a kernel and its rank; None: it was not measured
 LANGUAGES = {"cpu": "cpp"}  # what a target's operators rewrite
@@ -139,27 +139,11 @@ def chance(rng: Random) -> Iterator[None]:
         random.setstate(before)
 
 
-def plugin(name: str, what: str) -> Any:
-    """The object that "package.module:Name" names.
-
-    Args:
-        name: the module, a colon, and a name in it.
-        what: what it is meant to be, for the message.
-
-    Raises:
-        SettingsError: no such module or name.
-    """
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(
-            f"{what} {name!r} cannot be loaded: {error}; write it as package.module:Name"
-        ) from None
-
-
 def _operator(name: str) -> Operator:
-    found = plugin(name, "operator")
+    try:
+        found = plugin(name)
+    except LookupError as why:
+        raise SettingsError(f"operator {why.args[0]}") from None
     operator: Operator = found() if isinstance(found, type) else found
     if (
         not callable(operator)

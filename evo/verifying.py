@@ -11,10 +11,9 @@ import fitness
 from evo.settings import SettingsError
 from evo.summary import verdict_summary
 from evo.toolset import LANGUAGES
-from fitness.target import Admission, Built, Target
-from populations.calibration import Calibration
+from fitness.verify import judge_once
 from populations.kernel import Kernel
-from populations.verdict import Verdict
+from populations.verdict import Stage, Verdict
 
 
 def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Verdict, dict[str, Any]]:
@@ -37,7 +36,9 @@ def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Ve
             fitness.open_target(target, problem, folder=Path(folder), seed=0, sandboxed=sandboxed)
         ) as opened,
     ):
-        verdict, calibration = _judged(opened, kernel)
+        verdict = judge_once(opened, kernel)
+        # The target measured its baselines only if the kernel came as far as the timer.
+        calibration = opened.calibrate() if verdict.stage is Stage.TIMING else None
         card = opened.card
     return verdict, verdict_summary(
         verdict,
@@ -47,15 +48,3 @@ def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Ve
         calibration=calibration,
         card=card,
     )
-
-
-def _judged(target: Target, kernel: Kernel) -> tuple[Verdict, Calibration | None]:
-    """Baselines are measured only for a kernel that builds."""
-    admission = target.admit(kernel)
-    if not isinstance(admission, Admission):
-        return admission, None
-    built = target.build(admission)
-    if not isinstance(built, Built):
-        return built, None
-    calibration = target.calibrate()
-    return target.promote(built), calibration

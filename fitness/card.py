@@ -7,24 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from populations.dtypes import C_TYPES, ITEM_BYTES
 from populations.graph import Graph
-
-C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "bfloat16": "uint16_t",
-    "float16": "uint16_t",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "bool": "uint8_t",
-}
-ITEM_BYTES = {
-    "float32": 4, "float64": 8, "bfloat16": 2, "float16": 2,
-    "int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "bool": 1,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

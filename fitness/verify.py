@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
 from fitness.target import Admission, Built, DeviceError, Target
 from populations.kernel import Kernel
+from populations.plugin import plugin
 from populations.verdict import Verdict
 
 TARGETS = ("auto", "cpu")
@@ -36,13 +36,10 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
         FitnessError: unknown target, or what opening it says.
     """
     if ":" in target:
-        module, _, name = target.partition(":")
         try:
-            factory = getattr(import_module(module), name)
-        except (ImportError, AttributeError) as why:
-            raise DeviceError(
-                f"--target {target}: {why}; give package.module:Name of an importable class"
-            ) from None
+            factory = plugin(target)
+        except LookupError as why:
+            raise DeviceError(f"--target {why.args[0]}") from None
         plugged: Target = factory(problem, folder=folder, seed=seed, sandboxed=sandboxed)
         return plugged
     if target not in TARGETS:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from operators.draft.names import c_names
-from operators.draft.operations import C_TYPES, Program, Undraftable
+from operators.draft.operations import Program, Undraftable
 from operators.draft.plan import planned
 from operators.draft.pointwise import literal
 from operators.draft.reading import parsed
 from operators.draft.text import assembled
 from operators.draft.values import Array
+from populations.dtypes import C_TYPES, HALVES
 from populations.graph import Graph
 from populations.kernel import Kernel
 
@@ -111,7 +112,7 @@ def _constants(program: Program, names: dict[str, str]) -> list[str]:
     lines = []
     for node in program.nodes.values():
         if node.op == "constant":
-            type = C_TYPES[node.dtype] if node.dtype not in ("bfloat16", "float16") else "float"
+            type = C_TYPES[node.dtype] if node.dtype not in HALVES else "float"
             numbers = ", ".join(literal(number, node.c_type).text for number in node["values"]) or "0"
             lines.append(f"static const {type} {names[node.name]}[] = {{{numbers}}};")
     return lines

@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from operators.draft.sizes import Extent, product
-
-HALVES = ("bfloat16", "float16")
-FLOATS = ("float32", "float64", *HALVES)
-C_TYPES = {
-    "float32": "float", "float64": "double", "bfloat16": "uint16_t", "float16": "uint16_t", "int8": "int8_t",
-    "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "bool": "uint8_t",
-}  # fmt: skip
+from populations.dtypes import FLOATS
 
 
 class Undraftable(Exception):
