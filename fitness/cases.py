@@ -6,6 +6,7 @@ ones the first four belong to the search gate, all of them to the promotion gate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -50,4 +51,26 @@ def rows_by_columns(
     for i, shape in enumerate((*VISIBLE, *held_out)):
         constants = dict(zip(names, shape, strict=True))
         cases.append(case(constants, kinds[i % len(kinds)], held_out=i >= len(VISIBLE)))
+    return cases
+
+
+def shaped(
+    names: tuple[str, ...],
+    given: tuple[int, ...],
+    *,
+    visible: Sequence[tuple[Any, ...]],
+    held_out: Sequence[tuple[Any, ...]],
+) -> list[dict[str, Any]]:
+    """Cases of a problem whose constants do not vary one by one.
+
+    Args:
+        names: the constants.
+        given: their values in the given case.
+        visible, held_out: of each case the distribution, then a value for every constant.
+    """
+    cases = [case(dict(zip(names, given, strict=True)), None, timed=True)]
+    for hidden, listed in ((False, visible), (True, held_out)):
+        for distribution, *extents in listed:
+            constants = dict(zip(names, extents, strict=True))
+            cases.append(case(constants, distribution, held_out=hidden))
     return cases

@@ -58,6 +58,11 @@ LINES = {
         lambda x, w, b: functional.conv1d(x, w, b, padding=2, stride=2),
         [normal(3, 64, 5), normal(3)],
     ),
+    "conv_transpose1d": (
+        {"operation": "conv_transpose1d", "padding": 1, "stride": 2},
+        lambda x, w, b: functional.conv_transpose1d(x, w, b, padding=1, stride=2),
+        [normal(64, 3, 3), normal(3)],
+    ),
 }  # fmt: skip
 
 

@@ -121,3 +121,12 @@ def test_a_large_error_all_over_is_refused_by_its_norm() -> None:
     assert found.evidence is not None
     assert "relative L2" in str(found.evidence.log)
     assert found.evidence.index is not None
+
+
+def test_a_result_rounded_to_its_dtype_is_right_even_where_it_is_the_only_one() -> None:
+    unit = 2.0**-8
+    for want in (wide(1 + 0.999 * unit), wide(1 + 0.999 * unit).expand(64, 100)):
+        allowed = (unit + 1e-6) * want
+        found = compare([want.bfloat16()], [want], [Bound(allowed, 0, U_FLOAT32, unit)])
+        assert found.evidence is None
+        assert found.max_error > 0.9

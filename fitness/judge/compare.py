@@ -117,7 +117,8 @@ def _with_statistics(found: Comparison, got: Tensor, want: Tensor, bound: Bound)
     error = got - want
     allowed = bound.elementwise.expand_as(want)
     size, norm = _norm(want), _norm(error)
-    limit = _norm(allowed) / 2  # honest code stays below a third of it everywhere
+    # Honest code stays below a third of its share everywhere; rounding the output takes all of its own.
+    limit = (_norm(allowed) + bound.u_out * size) / 2
     if bound.typical is not None:
         usual = max(size, _norm(bound.typical.nan_to_num(0.0, 0.0, 0.0).expand_as(want)))
         limit = min(limit, L2 * (bound.u_acc * (4 + math.sqrt(bound.n)) + bound.u_out) * usual)
@@ -129,27 +130,29 @@ def _with_statistics(found: Comparison, got: Tensor, want: Tensor, bound: Bound)
         return Comparison(worst, replace(_evidence(at, got, want, error.abs(), allowed), log=log))
     if found.evidence:
         return found
-    bias = _bias(error, want, allowed)
+    bias = _bias(error, want, allowed, bound.u_out)
     if bias > 1.0:
         log = f"errors lean to one side: their mean over rows is {bias:.3g} times what is allowed"
         return Comparison(max(bias, found.max_error), Evidence(log=log))
     return found
 
 
-def _bias(error: Tensor, want: Tensor, allowed: Tensor) -> float:
+def _bias(error: Tensor, want: Tensor, allowed: Tensor, u_out: float) -> float:
     """Mean signed error over independent rows, in units of what is allowed; outwards and upwards.
 
     A row's elements share one factor, so a row counts once. Allowed are five standard errors of the mean, and
-    in any case a share of the bound.
+    in any case a share of the bound, and all of what rounds the output: equal results round alike.
     """
     if error.dim() < 2 or error.shape[:-1].numel() < ROWS:
         return 0.0
     relative = (error / allowed).nan_to_num(0.0)
+    rounding = float((u_out * want.abs() / allowed).nan_to_num(0.0).mean())
+    within = BIAS + (1 - BIAS) * rounding
     worst = 0.0
     for signed in (relative, relative * want.sign()):
         rows = signed.mean(dim=-1).flatten()
         spread = float(rows.std()) / math.sqrt(rows.numel())
-        worst = max(worst, abs(float(rows.mean())) / max(SIGMAS * spread, BIAS))
+        worst = max(worst, abs(float(rows.mean())) / max(SIGMAS * spread, within))
     return worst
 
 

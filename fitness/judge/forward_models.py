@@ -134,6 +134,21 @@ def convolution(at: Operands) -> Allowance:
     return _accumulated(at, size, squares, weight[0].numel())
 
 
+def transposed_convolution(at: Operands) -> Allowance:
+    """As ``convolution``; the line may also say ``output_padding``."""
+    weight, bias = at.operand(1), at.operand(2)
+    assert weight is not None
+    convolve = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)[
+        weight.dim() - 3
+    ]
+    known = ("stride", "padding", "output_padding", "dilation", "groups")
+    geometry = {k: at.line[k] for k in known if k in at.line}
+    size = convolve(at.x.abs(), weight.abs(), None if bias is None else bias.abs(), **geometry)
+    squares = convolve(at.x.square(), weight.square(), None if bias is None else bias.square(), **geometry)
+    terms = weight[:, 0].numel() // int(at.line.get("groups", 1))
+    return _accumulated(at, size, squares, terms)
+
+
 def softmax(at: Operands) -> Allowance:
     """One sum, and exponentials of the distance to the maximum."""
     below = at.x.amax(at.dim, keepdim=True) - at.x
@@ -220,6 +235,7 @@ TABLE: dict[str, Line] = {
     "matmul": matmul,
     "linear": linear,
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), convolution),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), transposed_convolution),
     "softmax": softmax,
     "logsumexp": logsumexp,
     "log_softmax": log_softmax,

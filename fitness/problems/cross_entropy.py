@@ -7,6 +7,9 @@ from fitness.cases import rows_by_columns
 
 BATCH = 56
 CLASSES = 32000
+BITS = 32
+DTYPE = torch.float32 if BITS == 32 else torch.bfloat16
+SIZES = {"cuda": {"BATCH": 8192, "CLASSES": 128256, "BITS": 16}}
 POLICY = "warm"
 
 
@@ -23,11 +26,11 @@ def TOLERANCE(inputs, _parameters, _outputs, u):
 
 class Model(nn.Module):
     def forward(self, logits, targets):
-        return nn.functional.cross_entropy(logits, targets)
+        return nn.functional.cross_entropy(logits.float(), targets)  # a loss in float32
 
 
 def get_inputs():
-    return [torch.randn(BATCH, CLASSES), torch.randint(0, CLASSES, (BATCH,))]
+    return [torch.randn(BATCH, CLASSES, dtype=DTYPE), torch.randint(0, CLASSES, (BATCH,))]
 
 
 def get_init_inputs():

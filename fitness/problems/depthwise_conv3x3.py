@@ -11,6 +11,9 @@ BATCH = 1
 CHANNELS = 32
 HEIGHT = 176
 WIDTH = 176
+BITS = 32
+DTYPE = torch.float32 if BITS == 32 else torch.bfloat16
+SIZES = {"cuda": {"BATCH": 16, "CHANNELS": 64, "HEIGHT": 512, "WIDTH": 512, "BITS": 16}}
 POLICY = "warm"
 TOLERANCE = {"operation": "conv2d", "groups": CHANNELS}
 
@@ -18,14 +21,14 @@ TOLERANCE = {"operation": "conv2d", "groups": CHANNELS}
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.Conv2d(CHANNELS, CHANNELS, 3, groups=CHANNELS, bias=False)
+        self.conv = nn.Conv2d(CHANNELS, CHANNELS, 3, groups=CHANNELS, bias=False, dtype=DTYPE)
 
     def forward(self, x):
         return self.conv(x)
 
 
 def get_inputs():
-    return [torch.randn(BATCH, CHANNELS, HEIGHT, WIDTH)]
+    return [torch.randn(BATCH, CHANNELS, HEIGHT, WIDTH, dtype=DTYPE)]
 
 
 def get_init_inputs():

@@ -7,6 +7,7 @@ from fitness.cases import rows_by_columns
 
 ROWS = 192
 COLS = 4096
+SIZES = {"cuda": {"ROWS": 32768, "COLS": 32768}}
 POLICY = "warm"
 
 

@@ -7,6 +7,9 @@ from fitness.cases import rows_by_columns
 
 ROWS = 256
 COLS = 4096
+BITS = 32
+DTYPE = torch.float32 if BITS == 32 else torch.bfloat16
+SIZES = {"cuda": {"ROWS": 8192, "COLS": 8192, "BITS": 16}}
 POLICY = "warm"
 
 
@@ -22,7 +25,7 @@ def TOLERANCE(inputs, _parameters, _outputs, u):
 
 class Model(nn.Module):
     def forward(self, x):
-        scale = row_scale(x)
+        scale = row_scale(x.float())  # scales are float32 whatever the input
         return torch.round(x / scale).clamp(-127, 127).to(torch.int8), scale
 
 
@@ -32,7 +35,7 @@ def row_scale(x):
 
 
 def get_inputs():
-    return [torch.randn(ROWS, COLS)]
+    return [torch.randn(ROWS, COLS, dtype=DTYPE)]
 
 
 def get_init_inputs():

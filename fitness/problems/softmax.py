@@ -7,6 +7,9 @@ from fitness.cases import rows_by_columns
 
 ROWS = 256
 COLS = 4096
+BITS = 32
+DTYPE = torch.float32 if BITS == 32 else torch.bfloat16
+SIZES = {"cuda": {"ROWS": 8192, "COLS": 8192, "BITS": 16}}
 POLICY = "warm"
 TOLERANCE = {"operation": "softmax", "dim": -1}
 
@@ -17,7 +20,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(ROWS, COLS)]
+    return [torch.randn(ROWS, COLS, dtype=DTYPE)]
 
 
 def get_init_inputs():
