@@ -1,0 +1,53 @@
+"""Softmax over the last dimension: two passes over each row in chunks, the second from cache.
+
+Written for kernel-evo from the definition. The first pass keeps a running maximum and sum for every group of
+16 bytes of neighbouring elements: no thread waits for another until the row ends, few registers are held, and
+many rows are under way. The second pass goes backwards, over what L1 and L2 still hold. Accumulation in
+float32.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+CONFIG = {
+    "BLOCK": 2048,
+    "num_warps": 4,
+}
+SPACE = {
+    "BLOCK": [512, 1024, 2048, 4096, 8192],
+    "num_warps": [1, 2, 4, 8, 16],
+}
+
+
+@triton.jit
+def softmax_online(x, out, n, BLOCK: tl.constexpr, WIDE: tl.constexpr):
+    x += tl.program_id(0).to(tl.int64) * n
+    out += tl.program_id(0).to(tl.int64) * n
+    lane = tl.arange(0, BLOCK // WIDE)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
+    largest = tl.full([BLOCK // WIDE], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK // WIDE], tl.float32)
+    for start in range(0, n, BLOCK):
+        inside = lane < n - start
+        value = tl.load(x + start + lane, mask=inside, other=float("-inf"), eviction_policy="evict_last")
+        value = value.to(tl.float32)
+        larger = tl.maximum(largest, tl.max(value, axis=1))
+        base = tl.where(larger == float("-inf"), 0.0, larger)  # nothing but -inf so far
+        total = total * tl.exp(largest - base) + tl.sum(tl.exp(value - base[:, None]), axis=1)
+        largest = larger
+    top = tl.max(largest, axis=0)
+    scale = 1.0 / tl.sum(total * tl.exp(largest - top), axis=0)
+    last = (n - 1) // BLOCK * BLOCK
+    for back in range(0, n, BLOCK):
+        start = last - back
+        inside = lane < n - start
+        value = tl.load(x + start + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
+        tl.store(out + start + lane, tl.exp(value - top) * scale, mask=inside, cache_modifier=".cs")
+
+
+def kernel_function(x):
+    n = x.shape[-1]
+    out = torch.empty_like(x)
+    wide = 16 // x.element_size()  # elements of one 16-byte load
+    softmax_online[(x.numel() // n,)](x, out, n, WIDE=wide, **CONFIG)
+    return out
