@@ -103,9 +103,9 @@ class Course:
 
     @property
     def noise(self) -> float:
-        """Half-width of the widest A/A interval, of log speed-up."""
-        calibration = self._state.calibration
-        return max((noise.half_width for noise in calibration.noise), default=0.0) if calibration else 0.0
+        """Half-width of the widest A/A interval under the declared policy, of log speed-up."""
+        calibration, started = self._state.calibration, self._state.started
+        return calibration.noise_floor(started.card["policy"]) if calibration and started else 0.0
 
     def _rank(self, id: int) -> float:
         rank = self._state.rank(id)

@@ -46,8 +46,9 @@ class Lines:
         """Say it, if it is time or worth it."""
         match event:
             case Calibrated(calibration):
-                widest = max((noise.half_width for noise in calibration.noise), default=0.0)
-                self._say(f"baselines measured; noise floor {100 * widest:.1f} %")
+                assert state.started is not None
+                noise = calibration.noise_floor(state.started.card["policy"])
+                self._say(f"baselines measured; noise floor {100 * noise:.1f} %")
             case Promoted():
                 best = state.best
                 if best is not None and best.id != self._best:

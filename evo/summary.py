@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
 from typing import Any
 
+from evo.course import SEED
 from fitness.card import ProblemCard
 from populations.calibration import Calibration
 from populations.run import Member, Run
@@ -14,10 +17,12 @@ from populations.verdict import CaseVerdict, Timing, Verdict
 
 def run_summary(run: Run) -> dict[str, Any]:
     """What ``run --json`` and ``resume --json`` print."""
-    status = run.status()
+    status, stand = run.status(), standing(run)
     keys = ("run_dir", "problem", "target", "evaluations", "best", "seed_best")
     return {
         **{key: status[key] for key in keys},
+        "beats_baseline": stand.beats_baseline,
+        "against_seed": stand.against_seed,
         "baselines": baselines(run.calibration),
         "ledger": status["ledger"],
         "stopped": status["stopped"],
@@ -71,9 +76,17 @@ def baselines(calibration: Calibration | None) -> list[dict[str, Any]]:
     ]
 
 
+class Comparison(StrEnum):
+    """One kernel beside another, both measured for a claim."""
+
+    AHEAD = "ahead"  # its whole interval lies above the other's, by more than the noise floor
+    LEVEL = "level"  # they cannot be told apart
+    BEHIND = "behind"
+
+
 @dataclass(frozen=True)
 class Standing:
-    """How the best kernel stands at the end.
+    """How the best kernel stands at the end, under the declared policy.
 
     Attributes:
         best_seed: the best starting kernel; None: none was measured.
@@ -81,7 +94,7 @@ class Standing:
         best: the better of the two.
         noise: half-width of the widest A/A interval, of log speed-up.
         beats_baseline: whether the lower bound of the best kernel's gain is above the noise floor.
-        beats_seed: whether that lower bound is above the best seed's median; None where it cannot be told.
+        against_seed: the best evolved kernel beside the best seed; None: not both were measured for a claim.
     """
 
     best_seed: Member | None
@@ -89,16 +102,16 @@ class Standing:
     best: Member | None
     noise: float
     beats_baseline: bool
-    beats_seed: bool | None
+    against_seed: Comparison | None
 
 
 def standing(run: Run) -> Standing:
     """Who won."""
     ranked = run.top(run.evaluations or 1)
-    seed = next((member for member in ranked if member.operator == "seed"), None)
-    evolved = next((member for member in ranked if member.operator != "seed"), None)
+    seed = next((member for member in ranked if member.operator == SEED), None)
+    evolved = next((member for member in ranked if member.operator != SEED), None)
     best = ranked[0] if ranked else None
-    noise = max((n.half_width for n in run.calibration.noise), default=0.0) if run.calibration else 0.0
+    noise = run.calibration.noise_floor(run.card["policy"]) if run.calibration else 0.0
     claim = best.fitness if best is not None else None
     return Standing(
         best_seed=seed,
@@ -106,16 +119,38 @@ def standing(run: Run) -> Standing:
         best=best,
         noise=noise,
         beats_baseline=claim is not None and claim > noise,
-        beats_seed=_beats(evolved, seed),
+        against_seed=compared(evolved.verdict, seed.verdict, noise) if evolved and seed else None,
     )
 
 
-def _beats(evolved: Member | None, seed: Member | None) -> bool | None:
-    if seed is None or seed.speedup is None:
+def claimed_interval(verdict: Verdict | None) -> tuple[float, float] | None:
+    """95 percent interval of a speed-up (geometric mean over timed cases); None where there is no claim."""
+    if verdict is None or verdict.fitness is None:
         return None
-    if evolved is None or evolved.fitness is None:
-        return False
-    return evolved.fitness > math.log(seed.speedup)
+    declared = [case.timings[0] for case in verdict.cases if case.timings]
+    low, high = (fmean(math.log(timing.speedup_ci95[end]) for timing in declared) for end in (0, 1))
+    return math.exp(low), math.exp(high)
+
+
+def compared(ours: Verdict | None, theirs: Verdict | None, noise: float) -> Comparison | None:
+    """How one kernel stands beside another.
+
+    Args:
+        ours: its verdict.
+        theirs: the other's.
+        noise: the floor that a difference of log speed-ups has to rise above.
+
+    Returns:
+        None unless both were measured for a claim.
+    """
+    one, other = claimed_interval(ours), claimed_interval(theirs)
+    if one is None or other is None:
+        return None
+    assert ours is not None and ours.speedup and theirs is not None and theirs.speedup
+    gain = math.log(ours.speedup / theirs.speedup)
+    if one[0] > other[1] and gain > noise:
+        return Comparison.AHEAD
+    return Comparison.BEHIND if one[1] < other[0] and -gain > noise else Comparison.LEVEL
 
 
 def _case(case: CaseVerdict, policy: str) -> dict[str, Any]:

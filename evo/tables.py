@@ -10,15 +10,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from evo.summary import Standing, standing
+from evo.summary import Comparison, Standing, claimed_interval, standing
 from populations.run import Member, Run
-from populations.verdict import POLICIES, Timing, Verdict
+from populations.verdict import POLICIES, Outcome, Timing, Verdict
 
 
 def print_closing(run: Run, exported: Path | None) -> None:
     """Baselines, best seed and best evolved kernel, cold and warm; who won; where the exported file is."""
     console = _console()
-    stand, policy = standing(run), run.card.get("policy", "warm")
+    stand, policy = standing(run), run.card["policy"]
     for case in _timed_cases(run):
         console.print(_speeds(run, stand, case, policy))
     for line in _sentences(run, stand, policy):
@@ -147,24 +147,33 @@ def _sentences(run: Run, stand: Standing, policy: str) -> list[str]:
     judged = f"{run.evaluations} kernels judged in {seconds:.0f} s; noise floor {100 * stand.noise:.1f} %"
     best = stand.best
     if best is None:
-        return [judged, "nothing was measured: there is no kernel to show"]
-    lines = [judged]
+        return [judged, _nothing_measured(run)]
     if best.fitness is None:
-        lines.append(
-            f"kernel {best.id} is {times(best.speedup)} the stronger baseline ({policy}), not confirmed"
-        )
+        claim = f"kernel {best.id} is {times(best.speedup)} the stronger baseline ({policy}), not confirmed"
     else:
-        verb = "beats" if stand.beats_baseline else "does not beat"
-        lines.append(
+        verb = "beats" if stand.beats_baseline else "is not shown to beat"
+        claim = (
             f"kernel {best.id} {verb} the stronger baseline ({policy}): {times(best.speedup)}, "
             f"at least {at_least(best.fitness)} with 95 % confidence"
         )
-    lines.append(_against_the_seed(stand))
+    lines = [judged, claim, _against_the_seed(stand)]
     if best.general is False and best.verdict is not None:
         lines.append(
             f"it is not general: it fails on {best.verdict.not_general}; the export refuses other shapes"
         )
     return lines
+
+
+def _nothing_measured(run: Run) -> str:
+    """Why there is no kernel to show: what became of the one that came furthest."""
+    judged = [member for member in run.individuals() if member.status is not None]
+    if not judged:
+        return "nothing was judged: there is no kernel to show"
+    furthest = max(judged, key=lambda member: (member.status or Outcome.REJECTED).rank)
+    return (
+        f"nothing was measured; kernel {furthest.id} ({furthest.rationale}) came furthest: "
+        f"{furthest.status} ({furthest.stage}): {furthest.reason}"
+    )
 
 
 def _against_the_seed(stand: Standing) -> str:
@@ -173,9 +182,15 @@ def _against_the_seed(stand: Standing) -> str:
         return "no seed was measured"
     if evolved is None:
         return f"nothing evolved was measured; the best seed is {times(seed.speedup)}"
-    versus = f"{times(evolved.speedup)} against {times(seed.speedup)}"
-    if stand.beats_seed:
-        return f"the best evolved kernel beats its best seed: {versus}"
-    if evolved.speedup is not None and seed.speedup is not None and evolved.speedup > seed.speedup:
-        return f"the best evolved kernel is ahead of its best seed, but within the interval: {versus}"
-    return f"the best evolved kernel did not beat its best seed: {versus}"
+    verb = {
+        Comparison.AHEAD: "beats its best seed",
+        Comparison.LEVEL: "cannot be told apart from its best seed",
+        Comparison.BEHIND: "is slower than its best seed",
+        None: "was not confirmed beside its best seed",
+    }[stand.against_seed]
+    return f"the best evolved kernel {verb}: {_claimed(evolved)} against {_claimed(seed)}"
+
+
+def _claimed(member: Member) -> str:
+    interval = claimed_interval(member.verdict)
+    return times(member.speedup) + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")

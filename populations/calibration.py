@@ -59,6 +59,10 @@ class Calibration:
     floors: tuple[Floor, ...]
     machine: dict[str, str]
 
+    def noise_floor(self, policy: str) -> float:
+        """Half-width of the widest A/A interval under a policy, of log speed-up."""
+        return max((noise.half_width for noise in self.noise if noise.policy == policy), default=0.0)
+
     def strongest(self, case: str, policy: str) -> Baseline | None:
         """The fastest counted baseline of a case; None where none counts."""
         here = [b for b in self.baselines if b.case == case and b.policy == policy]
