@@ -6,6 +6,7 @@ Problem files are the user's own trusted Python; they run only in the judge, whi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from populations.dtypes import C_TYPES, ITEM_BYTES
 from populations.graph import Graph
@@ -42,6 +43,7 @@ class Case:
         inputs, parameters, outputs: the entry's arguments in order.
         bytes: compulsory traffic: each input and parameter once, each output once.
         flops: floating-point operations, None where the problem does not say.
+        init: what the constructor of a model gets, as plain JSON data.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Case:
     outputs: tuple[TensorSpec, ...]
     bytes: int
     flops: int | None = None
+    init: tuple[Any, ...] = ()
 
     @property
     def arguments(self) -> tuple[TensorSpec, ...]:

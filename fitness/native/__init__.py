@@ -1,4 +1,5 @@
-"""Small C programs that this package carries as source: ``sandbox`` builds, ``runner`` runs, ``awake`` waits.
+"""Small C programs that this package carries as source: ``sandbox`` builds, ``runner`` runs, ``awake`` waits;
+and the library ``enter``, with which a forked Python process gives up its rights.
 
 They are compiled with gcc the first time they are needed and kept in a per-user cache, under a name that
 holds the hash of source, flags and compiler, so a new version never meets an old binary.
@@ -70,12 +71,22 @@ def tool(name: str) -> Path:
     Raises:
         DeviceError: there is no gcc, or it fails.
     """
+    return _made(name, FLAGS)
+
+
+@cache
+def library(name: str) -> Path:
+    """Path of the shared library ``name`` ("enter"), likewise."""
+    return _made(name, (*FLAGS, "-shared", "-fPIC"))
+
+
+def _made(name: str, flags: tuple[str, ...]) -> Path:
     sources = [SOURCES / "confine.h", SOURCES / f"{name}.c"]
     contents = [source.read_bytes() for source in sources]
-    text = b"\0".join([*contents, " ".join(FLAGS).encode(), _gcc_version()])
+    text = b"\0".join([*contents, " ".join(flags).encode(), _gcc_version()])
     path = cache_folder() / "native" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
     if not path.exists():
-        _compile(sources[-1], path)
+        _compile(sources[-1], path, flags)
     return path
 
 
@@ -113,13 +124,13 @@ def _gcc_version() -> bytes:
         raise DeviceError(f"gcc does not run ({why}); install it: C++ kernels are built with it") from why
 
 
-def _compile(source: Path, path: Path) -> None:
+def _compile(source: Path, path: Path, flags: tuple[str, ...]) -> None:
     """Compile into a new file of its own and rename it: two processes may do this at once."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
         done = subprocess.run(
-            ["gcc", *FLAGS, str(source), "-o", str(made), "-ldl"], capture_output=True, text=True, timeout=120
+            ["gcc", *flags, str(source), "-o", str(made), "-ldl"], capture_output=True, text=True, timeout=120
         )
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])

@@ -1,0 +1,71 @@
+"""A forked process gives up its rights: the calls of ``fitness/native/enter.c``, and its watcher."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import site
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMED_OUT, BROKEN = 124, 125
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of wall and processor time, and bytes of address space."""
+
+    wall: float = 30.0
+    cpu: int = 20
+    memory: int = 6 << 30
+
+
+class Confinement:
+    """The sandbox's library, loaded once before forking.
+
+    Args:
+        library: path of the compiled ``enter``.
+        strict: False where the user said so: then steps that the system cannot do are skipped.
+        limits: of one child.
+    """
+
+    def __init__(self, library: Path, *, strict: bool, limits: Limits) -> None:
+        self._library = ctypes.CDLL(str(library), use_errno=True)
+        self._strict = int(strict)
+        self._limits = limits
+        self._reads = _interpreter_folders()
+
+    def separate(self) -> None:
+        """Later forks of this process get namespaces of their own."""
+        self._library.separate(self._strict)
+
+    def enter(self, scratch: Path, log: int) -> None:
+        """Keep next to no rights; ``scratch`` stays writable, ``log`` becomes standard output and error."""
+        reads = (ctypes.c_char_p * (len(self._reads) + 1))(
+            *[str(path).encode() for path in self._reads], None
+        )
+        self._library.enter(str(scratch).encode(), reads, log, ctypes.c_ulong(self._limits.cpu),
+                            ctypes.c_ulong(self._limits.memory), self._strict)  # fmt: skip
+
+    def watch(self, child: int) -> int:
+        """Wait for a child, at most the wall limit; its status, 128 + N for signal N, or ``TIMED_OUT``."""
+        handle = os.pidfd_open(child)
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        late = not poll.poll(self._limits.wall * 1000)
+        if late:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if late:
+            return TIMED_OUT
+        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _interpreter_folders() -> list[Path]:
+    """Where Python, torch, Triton and this package lie: children may read there and run what is there."""
+    ours = Path(__file__).resolve().parents[1]
+    found = {Path(sys.prefix), Path(sys.base_prefix), ours, *map(Path, site.getsitepackages())}
+    return sorted(path.resolve() for path in found if path.resolve() != Path("/usr") and path.exists())

@@ -1,0 +1,73 @@
+"""What the client asks its children, and what they may answer: checked data, no torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass as checked
+
+from fitness.card import Case
+from fitness.plan import STRICT, Binary, CasePlan, KernelSpec
+
+job_file = "job.json"
+answer_file = "answer.json"
+ANSWER_BYTES = 16 << 20
+
+
+@checked(frozen=True, config=STRICT)
+class TraceJob:
+    """Call ``entry`` of ``kernel.py`` on each case; ``asked``: configuration of autotuned functions."""
+
+    entry: str
+    cases: tuple[Case, ...]
+    asked: dict[str, int]
+
+
+@checked(frozen=True, config=STRICT)
+class Traced:
+    """What the tracing child found. ``tuned``: how many configurations each autotuned function has."""
+
+    kernels: tuple[KernelSpec, ...]
+    cases: tuple[CasePlan, ...]
+    choices: dict[str, dict[str, Any]]
+    tuned: dict[str, int]
+
+
+@checked(frozen=True, config=STRICT)
+class Refusal:
+    """Why a host function cannot be lowered: "rejected" (a rule) or "incorrect" (what it returns)."""
+
+    status: str
+    reason: str
+
+
+@checked(frozen=True, config=STRICT)
+class CompileJob:
+    """Compile ``specs`` from the cut module ``text``; ``dotted``: the names of Triton's that it uses."""
+
+    text: str
+    dotted: tuple[str, ...]
+    specs: tuple[KernelSpec, ...]
+
+
+@checked(frozen=True, config=STRICT)
+class Compiled:
+    """One binary a specialisation."""
+
+    binaries: tuple[Binary, ...]
+
+
+@checked(frozen=True, config=STRICT)
+class Failed:
+    """The compiler refused specialisation ``failed``; ``line``: of the cut module."""
+
+    failed: int
+    reason: str
+    line: int | None
+
+
+TRACE: TypeAdapter[TraceJob] = TypeAdapter(TraceJob)
+TRACE_ANSWER: TypeAdapter[Traced | Refusal] = TypeAdapter(Traced | Refusal)
+COMPILE: TypeAdapter[CompileJob] = TypeAdapter(CompileJob)
+COMPILE_ANSWER: TypeAdapter[Compiled | Failed] = TypeAdapter(Compiled | Failed)

@@ -1,0 +1,165 @@
+"""The first child: runs a candidate's module and host function on tensors without memory; makes JSON only.
+
+Everything here runs in the same process as untrusted Python, so nothing it says is believed: the answer is
+checked by a schema, and binaries are made elsewhere, from the device functions alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fitness.card import Case, TensorSpec
+from fitness.lowering import shims
+from fitness.lowering.driver import Recorder
+from fitness.lowering.facts import Facts
+from fitness.lowering.host import unwatched, watched
+from fitness.lowering.refusal import Refused, line_of, one_line
+from fitness.lowering.tape import Json, Tape
+
+OUTSIDE = "outside"  # module level and __init__: what is made there does not exist when the plan runs
+
+
+class Incorrect(Exception):
+    """The host function returned something else than the case asks for."""
+
+
+def trace(source: Path, entry: str, facts: Facts, cases: Sequence[Case], asked: dict[str, int]) -> Json:
+    """The answer about one source: {"kernels", "cases", "choices", "tuned"}, or {"status", "reason"}.
+
+    Args:
+        source: the candidate's file.
+        entry: name of the function or class to call.
+        facts: of the card lowered for.
+        cases: what to call it with.
+        asked: index of the configuration wanted from each autotuned function; others take their first.
+    """
+    recorder = Recorder(facts, asked)
+    recorder.install()
+    shims.install(facts)
+    try:
+        with watched(Tape(), lenient=True):
+            called = getattr(_module(source), entry, None)
+        if not callable(called):
+            raise Refused(f"{entry} is not a function or class once the module has run")
+        plans = [_case(called, case, recorder) for case in cases]
+    except Refused as why:
+        return {"status": "rejected", "reason": str(why)}
+    except Incorrect as why:
+        return {"status": "incorrect", "reason": str(why)}
+    except BaseException as why:  # untrusted code may raise anything
+        line = line_of(why.__traceback__)
+        where = f"line {line}: " if line is not None else ""
+        return {"status": "rejected", "reason": f"{where}the host code raised {one_line(why)}"}
+    choices = {
+        name: {k: v for k, v in kept.items() if k != "rank"} for name, kept in recorder.choices.items()
+    }
+    return {"kernels": recorder.kernels, "cases": plans, "choices": choices, "tuned": recorder.tuned}
+
+
+def _module(source: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("kernel", source)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _case(called: Callable[..., Any], case: Case, recorder: Recorder) -> Json:
+    function, bind = _bound(called, case)
+    first = _call(function, bind, case, recorder, salt=1)
+    if _call(function, bind, case, recorder, salt=2) != first:
+        raise Refused(
+            f"case {case.name}: two calls of the host function do different work; it keeps state between "
+            "calls, or depends on chance, time or addresses"
+        )
+    return first
+
+
+def _bound(called: Callable[..., Any], case: Case) -> tuple[Callable[..., Any], bool]:
+    """The function to call, and whether parameters are bound to a module rather than passed."""
+    if not inspect.isclass(called):
+        return called, False
+    with watched(Tape(), lenient=True), torch.device("meta"):
+        made: Any = called(*case.init)
+    return made, isinstance(made, nn.Module)
+
+
+def _call(function: Any, bind: bool, case: Case, recorder: Recorder, *, salt: int) -> Json:
+    tape = recorder.tape = Tape(salt=salt)
+    given = [_fresh(spec, tape) for spec in case.inputs + case.parameters]
+    tape.arguments = len(given)
+    inputs, parameters = given[: len(case.inputs)], given[len(case.inputs) :]
+    with watched(tape):
+        if bind:
+            with unwatched():
+                _bind(function, case, parameters)
+            result = function(*inputs)
+        else:
+            result = function(*inputs, *parameters)
+    with unwatched():
+        outputs = [tape.view(tensor) for tensor in _tensors(result, case)]
+    for spec, view in zip(case.outputs, outputs, strict=True):
+        if view["storage"] < tape.arguments:
+            raise Refused(f"output {spec.name} is (a view of) an input; outputs must be memory of their own")
+    sizes = [storage.nbytes() for storage in tape.storages]
+    return {
+        "case": case.name,
+        "arguments": tape.arguments,
+        "storages": sizes,
+        "steps": tape.steps,
+        "outputs": outputs,
+    }
+
+
+def _fresh(spec: TensorSpec, tape: Tape) -> torch.Tensor:
+    tensor = torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
+    tape.adopt(tensor)
+    return tensor
+
+
+def _tensors(result: Any, case: Case) -> list[torch.Tensor]:
+    """The outputs, checked against the case."""
+    found = list(result) if isinstance(result, (tuple, list)) else [result]
+    expected = ", ".join(_described(spec.shape, spec.dtype) for spec in case.outputs)
+    said = ", ".join(
+        _described(tuple(x.shape), str(x.dtype)[6:]) if isinstance(x, torch.Tensor) else repr(x)[:80]
+        for x in found
+    )
+    if said != expected:
+        raise Incorrect(f"case {case.name}: returns {said or 'nothing'}; expected {expected}")
+    return found
+
+
+def _described(shape: tuple[int, ...], dtype: str) -> str:
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
+def _bind(module: nn.Module, case: Case, parameters: Sequence[torch.Tensor]) -> None:
+    """Put a case's parameters where the module keeps its own: by name, else in order."""
+    own = list(module.state_dict(keep_vars=True).items())
+    by_name = dict(zip((spec.name for spec in case.parameters), parameters, strict=True))
+    names = [name for name, _ in own]
+    if set(names) != set(by_name):
+        if len(own) != len(parameters):
+            wanted = ", ".join(by_name) or "none"
+            raise Refused(f"ModelNew has the parameters {', '.join(names) or 'none'}; the problem: {wanted}")
+        by_name = dict(zip(names, parameters, strict=True))
+    for name, old in own:
+        if old.shape != by_name[name].shape:
+            raise Refused(
+                f"parameter {name} of ModelNew has shape {tuple(old.shape)}; the problem's has "
+                f"{tuple(by_name[name].shape)}"
+            )
+        path, _, leaf = name.rpartition(".")
+        owner = module.get_submodule(path)
+        table: Any = owner._parameters if leaf in owner._parameters else owner._buffers
+        table[leaf] = by_name[name]

@@ -1,0 +1,47 @@
+/* What a forked process calls to give up its rights before it meets untrusted code, in two steps:
+ *
+ *   separate()   then fork: the child is process 1 of a new namespace and takes everything in it with it
+ *   enter()      in that child: limits, no capabilities, a few folders to read, one to write, few system calls
+ *
+ * A step that fails says so on standard error and ends the process with status 125.
+ */
+#define _GNU_SOURCE
+#include "confine.h"
+
+enum { BROKEN = 125 };
+
+static void fail(const char *what) {
+    dprintf(STDERR_FILENO, "sandbox: %s: %s\n", what, strerror(errno));
+    _exit(BROKEN);
+}
+
+/* New user, process, mount, network and IPC namespaces. Where `is_strict` is 0, what lacks is done without. */
+void separate(int is_strict) {
+    strict = is_strict;
+    need(enter_namespaces(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC), "new namespaces");
+}
+
+/* `log` becomes standard output and error, all other descriptors are closed; `reads` ends with NULL. */
+void enter(const char *scratch, const char *const *reads, int log, unsigned long cpu, unsigned long memory, int is_strict) {
+    strict = is_strict;
+    die_with(0);
+    int null = open("/dev/null", O_RDONLY);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) fail("standard streams");
+    syscall(SYS_close_range, 3, ~0u, 0);
+    if (chdir(scratch) != 0) fail("entering the scratch folder");
+    limit(RLIMIT_CPU, cpu, cpu);
+    limit(RLIMIT_AS, memory, memory);
+    limit(RLIMIT_FSIZE, 64 << 20, 64 << 20);
+    limit(RLIMIT_CORE, 0, 0);
+    limit(RLIMIT_NOFILE, 256, 256);
+    if (strict) limit(RLIMIT_NPROC, 64, 64); /* counted per user and namespace: only meaningful in our own */
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    need(drop_capabilities(), "dropping capabilities");
+    int rules = landlock_nothing(1);
+    landlock_allow_system(rules);
+    for (; *reads; reads++) landlock_allow(rules, *reads, FS_EXECUTE | FS_READ | FS_READ_DIR);
+    landlock_allow(rules, "/dev/null", FS_READ | FS_WRITE);
+    landlock_allow(rules, scratch, landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
+    need(landlock_enter(rules), "Landlock");
+    deny_the_rest_of_the_kernel();
+}
