@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import tempfile
 from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import fitness
@@ -32,8 +30,8 @@ def card(problem: str, target: str) -> ProblemCard:
         FitnessError: the problem cannot be loaded or judged.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="kernel-evo-") as folder,
-        closing(fitness.open_target(target, problem, folder=Path(folder), seed=0, sandboxed=True)) as opened,
+        fitness.scratch_folder() as folder,
+        closing(fitness.open_target(target, problem, folder=folder, seed=0, sandboxed=True)) as opened,
     ):
         return opened.card
 

@@ -6,6 +6,7 @@ one line that says what, where and what to do, with exit code 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -179,6 +180,7 @@ def run_command_line(arguments: list[str]) -> int:
     arguments = arguments or ["--help"]
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
+        print(end="", flush=True)  # a full disk shows here, not after the last word
     except typer.TyperException as error:
         return _one_line(f"{error.format_message()} (`kernel-evo --help` lists the commands)")
     except KeyboardInterrupt as interrupt:
@@ -189,6 +191,8 @@ def run_command_line(arguments: list[str]) -> int:
         return 0
     except _told_in_a_line() as error:
         return _one_line(str(error))
+    except OSError as error:
+        return _one_line(_told_of(error))
     return code if isinstance(code, int) else 0
 
 
@@ -254,6 +258,20 @@ def _told_in_a_line() -> tuple[type[Exception], ...]:
     from populations import RunError
 
     return (SettingsError, FitnessError, RunError)
+
+
+def _told_of(error: OSError) -> str:
+    """What the system refused, in words; cures for the usual reasons."""
+    cures = {
+        errno.ENOSPC: "free some space",
+        errno.EDQUOT: "free some space",
+        errno.EMFILE: "allow more open files (ulimit -n)",
+        errno.ENOMEM: "free some memory",
+        errno.EAGAIN: "allow more processes (ulimit -u)",
+    }
+    where = f"{error.filename}: " if error.filename else ""
+    cure = cures.get(error.errno or 0, "check that it is there and that you may read and write it")
+    return f"{where}{error.strerror or error}; {cure}"
 
 
 def _one_line(message: str) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from fitness.card import Case, ProblemCard
+from populations import folder
 from populations.dtypes import C_TYPES
 from populations.folder import RunError
 from populations.run import Member, Run
@@ -41,11 +43,28 @@ def export(run: Run, id: int | str, file: Path) -> Member:
         )
     card = TypeAdapter(ProblemCard).validate_python(run.card)
     text = _header(run, member, verdict, card) + _body(member.source, verdict, card, member.promoted)
+    if file.resolve() in {(run.path / name).resolve() for name in folder.FILES}:
+        raise RunError(f"{file} is a file of the run itself; name another file with -o")
     try:
-        file.write_text(text, encoding="utf-8")
+        _replace(file, text)
     except OSError as error:
         raise RunError(f"{file} cannot be written: {error.strerror}; name another file with -o") from None
     return member
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write all of it or leave what was there; a pipe or a device is written to as it is."""
+    if file.exists() and not file.is_file():
+        file.write_text(text, encoding="utf-8")
+        return
+    whole = file.resolve()  # the file behind a link, not the link
+    draft = whole.with_name(f".{whole.name[:200]}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(whole)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _header(run: Run, member: Member, verdict: Verdict, card: ProblemCard) -> str:

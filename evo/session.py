@@ -138,7 +138,7 @@ def _run(coordinator: Coordinator, path: Path, resuming: bool = False) -> None:
         coordinator.run(resuming)
     except KeyboardInterrupt:
         raise Interrupted(path, coordinator.evaluations) from None
-    except DeviceError as error:
+    except (DeviceError, OSError) as error:
         saved = f"{coordinator.evaluations} judged kernels are saved: go on with `kernel-evo resume {path}`"
         raise DeviceError(f"{error}; {saved}") from error
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from populations.text import read_text
+
 
 class SettingsError(Exception):
     """A setting that cannot be meant; the message says which, where and what to do, in one line."""
@@ -127,7 +129,7 @@ def _must(message: str) -> str:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(file))
     except OSError as error:
         raise SettingsError(
             f"settings file {file} cannot be read: {error.strerror}; check the path"

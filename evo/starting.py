@@ -16,6 +16,7 @@ from operators.draft import Argument, Undraftable, draft
 from operators.proposal import Proposal
 from populations.kernel import Kernel
 from populations.seeds import seeds
+from populations.text import read_text
 
 
 class Origin(Enum):
@@ -44,7 +45,7 @@ def given(files: Sequence[Path], language: str) -> list[Start]:
     found = []
     for file in files:
         try:
-            source = file.read_text(encoding="utf-8")
+            source = read_text(file)
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise SettingsError(f"--seeds {file} cannot be read: {why}; check the path") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from evo.summary import verdict_summary
 from evo.toolset import LANGUAGES
 from fitness.verify import judge_once
 from populations.kernel import Kernel
+from populations.text import read_text
 from populations.verdict import Stage, Verdict
 
 
@@ -25,16 +25,14 @@ def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Ve
     """
     target = "cpu" if target == "auto" else target
     try:
-        kernel = Kernel(file.read_text(encoding="utf-8"), LANGUAGES.get(target, "cpp"))
+        kernel = Kernel(read_text(file), LANGUAGES.get(target, "cpp"))
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}; check the path") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{file} is not UTF-8 text: name a file with a kernel's source") from None
     with (
-        tempfile.TemporaryDirectory(prefix="kernel-evo-") as folder,
-        closing(
-            fitness.open_target(target, problem, folder=Path(folder), seed=0, sandboxed=sandboxed)
-        ) as opened,
+        fitness.scratch_folder() as folder,
+        closing(fitness.open_target(target, problem, folder=folder, seed=0, sandboxed=sandboxed)) as opened,
     ):
         verdict = judge_once(opened, kernel)
         # The target measured its baselines only if the kernel came as far as the timer.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fitness.card import Case, ProblemCard, TensorSpec
 from fitness.target import Admission, Built, DeviceError, FitnessError, ProblemError, Target
-from fitness.verify import open_target, problem_names, verify
+from fitness.verify import open_target, problem_names, scratch_folder, verify
 
 __all__ = [
     "Admission",
@@ -27,5 +27,6 @@ __all__ = [
     "TensorSpec",
     "open_target",
     "problem_names",
+    "scratch_folder",
     "verify",
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 
 from fitness.target import Admission, Built, DeviceError, Target
@@ -20,6 +24,21 @@ def problem_names() -> tuple[str, ...]:
     return tuple(
         sorted(e.name.removesuffix(".py") for e in entries if e.name.endswith(".py") and e.name[0] != "_")
     )
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for one target, removed in the end, unless the target broke and left a log."""
+    folder = Path(tempfile.mkdtemp(prefix="kernel-evo-"))
+    keep = False
+    try:
+        yield folder
+    except DeviceError:
+        keep = any(log.stat().st_size for log in folder.glob("*.log"))
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandboxed: bool = True) -> Target:
@@ -40,6 +59,11 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
             factory = plugin(target)
         except LookupError as why:
             raise DeviceError(f"--target {why.args[0]}") from None
+        if not _opens(factory):
+            raise DeviceError(
+                f"--target {target} is no target; name a class that takes "
+                "(problem, *, folder, seed, sandboxed)"
+            )
         plugged: Target = factory(problem, folder=folder, seed=seed, sandboxed=sandboxed)
         return plugged
     if target not in TARGETS:
@@ -49,6 +73,14 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
     from fitness.cpu import CpuTarget  # here, so that importing fitness stays cheap
 
     return CpuTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)
+
+
+def _opens(factory: object) -> bool:
+    """Whether it can be called as a target's class is."""
+    try:
+        return callable(factory) and bool(signature(factory).bind("", folder="", seed=0, sandboxed=True))
+    except (TypeError, ValueError):
+        return False
 
 
 def verify(
@@ -73,8 +105,8 @@ def verify(
     Raises:
         FitnessError: the problem or the machine is at fault, not the kernel.
     """
-    with tempfile.TemporaryDirectory(prefix="kernel-evo-") as folder:
-        opened = open_target(target, problem, folder=Path(folder), seed=seed, sandboxed=sandboxed)
+    with scratch_folder() as folder:
+        opened = open_target(target, problem, folder=folder, seed=seed, sandboxed=sandboxed)
         try:
             return judge_once(opened, Kernel(source, language))
         finally:

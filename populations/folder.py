@@ -23,6 +23,7 @@ LOG = "run.db"
 DRAFT = "run.db.new"  # the log until it is whole; left behind only by a process that died making it
 ARTIFACTS = "artifacts"
 LOCK = "lock"
+FILES = (SETTINGS, LOG, f"{LOG}-wal", f"{LOG}-shm", LOCK)
 
 
 class RunError(Exception):

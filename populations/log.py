@@ -230,7 +230,12 @@ class EventLog:
             RunError: the database cannot be read.
         """
         with explained(self.folder):
-            return self.db.execute(sql, values).fetchall()
+            try:
+                return self.db.execute(sql, values).fetchall()
+            except OverflowError:
+                raise RunError(
+                    f"run {self.folder} holds no number of more than 64 bits: give a smaller one"
+                ) from None
 
     def close(self) -> None:
         """Let go of the file and of the lock; twice is once."""

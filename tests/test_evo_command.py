@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -78,6 +79,13 @@ def refused(done: Answer, *words: str) -> None:
         (["run", "softmax", *INSTANT, "--evaluations", "many"], ["--evaluations", "integer"]),
         (["run", "softmax", "--target", "gpu9"], ["gpu9", "cpu"]),
         (["run", "softmax", "--target", "no.such:Thing"], ["no.such:Thing"]),
+        (["run", "softmax", "--target", ":"], ["--target :", "package.module:Name"]),
+        (["run", "softmax", "--target", "os:getcwd"], ["os:getcwd", "is no target"]),
+        (["run", "softmax", *INSTANT, "--seeds", "/dev/zero"], ["/dev/zero", "too large"]),
+        (["run", "softmax", *INSTANT, "--config", "/dev/zero"], ["/dev/zero", "too large"]),
+        (["run", "softmax", *INSTANT, "--run-dir", "x" * 300], ["File name too long"]),
+        (["run", "x" * 300, *INSTANT], ["File name too long"]),
+        (["verify", "/dev/zero", "softmax", *INSTANT], ["/dev/zero", "too large"]),
         (["run", "softmax", *INSTANT, "--seeds", "nowhere.cpp"], ["nowhere.cpp", "No such file"]),
         (["run", "softmax", *INSTANT, "--seeds", "README.md"], ["README.md", "entry"]),
         (["run", "softmax", *INSTANT, "--config", "nowhere.toml"], ["nowhere.toml", "No such file"]),
@@ -104,6 +112,33 @@ def test_bad_input_ends_with_one_line_and_exit_code_2(
 )
 def test_a_process_that_refuses_shows_no_traceback(arguments: list[str], tmp_path: Path) -> None:
     refused(process(*arguments, cwd=tmp_path), arguments[-1])
+
+
+def test_output_that_a_full_disk_refuses_ends_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "evo", "problems", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, cwd=ROOT,
+        )  # fmt: skip
+    refused(Answer(done.returncode, "", done.stderr), "No space left on device", "free some space")
+
+
+def process_from_elsewhere(*arguments: str, cwd: Path) -> Answer:
+    """As the installed command: the current folder is not on Python's path."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "evo", *arguments],
+        capture_output=True, text=True, timeout=120, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_judge_that_dies_leaves_the_log_it_speaks_of(tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text("import os\nprint('last words', flush=True)\nos._exit(3)\n")
+    done = process_from_elsewhere("problems", "dies.py", cwd=tmp_path)
+    refused(done, "last words", "judge.log")
+    log = Path(done.stderr.partition("its log: ")[2].rstrip(")\n"))
+    assert "last words" in log.read_text()
+    shutil.rmtree(log.parent)
 
 
 def test_an_unknown_settings_key_is_refused_by_name(tmp_path: Path) -> None:
@@ -183,6 +218,14 @@ def test_show_prints_the_source_on_standard_output(made: tuple[Path, dict[str, o
 def test_diff_prints_what_changed(made: tuple[Path, dict[str, object]]) -> None:
     done = kernel_evo("diff", made[0], "1", "2")
     assert done.stdout.startswith("--- kernel 1\n+++ kernel 2\n")
+
+
+@pytest.mark.parametrize("command", [["show", "9" * 30], ["lineage", "9" * 30], ["top", "-n", "9" * 30]])
+def test_a_number_beyond_64_bits_is_refused_in_one_line(
+    command: list[str], made: tuple[Path, dict[str, object]]
+) -> None:
+    name, *rest = command
+    refused(kernel_evo(name, made[0], *rest), "64 bits")
 
 
 def test_verify_json_has_what_the_manual_promises(

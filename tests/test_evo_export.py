@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from evo.export import export
 from fitness import cpp, native
 from fitness.target import Admission, Built
 from fitness.testing import InstantTarget
-from populations import Kernel, Outcome, RunError, Stage, Verdict
+from populations import Kernel, Outcome, RunError, Stage, Verdict, check
 
 SEED = """#include <cstdint>
 constexpr int TILE = 64;  // tune: 16 32 64 128
@@ -121,3 +122,38 @@ def test_a_run_in_which_nothing_was_measured_has_no_best(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with run_of("General", tmp_path) as run, pytest.raises(RunError, match="Not a directory"):
         export(run, "best", Path("/dev/null/best.cpp"))
+
+
+def test_an_export_never_replaces_a_file_of_the_run_itself(tmp_path: Path) -> None:
+    with run_of("General", tmp_path) as run:
+        (tmp_path / "link").symlink_to(run.path / "run.db")
+        for file in (run.path / "run.db", run.path / "run.db-wal", tmp_path / "link", run.path / "run.toml"):
+            with pytest.raises(RunError, match="a file of the run itself"):
+                export(run, "best", file)
+        assert check(run.path) == []
+
+
+def test_an_export_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    with run_of("General", tmp_path) as run:
+        kept = tmp_path / "kept.cpp"
+        kept.write_text("the old export")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+            with pytest.raises(RunError, match="cannot be written"):
+                export(run, "best", kept)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, ignored)
+    assert kept.read_text() == "the old export"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["kept.cpp", "run", "seed.cpp"]
+
+
+def test_an_export_may_go_to_a_device_or_through_a_link(tmp_path: Path) -> None:
+    with run_of("General", tmp_path) as run:
+        export(run, "best", Path("/dev/null"))
+        (tmp_path / "link.cpp").symlink_to(tmp_path / "real.cpp")
+        export(run, "best", tmp_path / "link.cpp")
+    assert (tmp_path / "link.cpp").is_symlink()
+    assert "Evolved by kernel-evo" in (tmp_path / "real.cpp").read_text()

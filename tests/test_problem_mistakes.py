@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from fitness.judge.problem import load
+from fitness.judge.source import read
 from fitness.target import ProblemError
 
 
@@ -141,3 +143,16 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
         load(str(tmp_path / "nothing.py"), seed=1, cache_bytes=1 << 25)
     with pytest.raises(ProblemError, match="is a folder"):
         load(str(tmp_path), seed=1, cache_bytes=1 << 25)
+
+
+def test_a_pipe_or_a_device_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    for endless in (tmp_path / "pipe.py", Path("/dev/zero")):
+        with pytest.raises(ProblemError, match="is no regular file"):
+            read(endless)
+
+
+def test_a_file_of_endless_nesting_is_not_python(tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text("-" * 1_000_000 + "1")
+    with pytest.raises(ProblemError, match="is not Python"):
+        read(tmp_path / "deep.py")

@@ -12,6 +12,7 @@ import itertools
 import linecache
 import operator
 import re
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from types import ModuleType
 
 from fitness.judge.usercode import user_code
 from fitness.target import ProblemError
+from populations.text import read_text
 
 OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -142,7 +144,9 @@ def read(path: Path) -> Source:
     if path.is_dir():
         raise ProblemError(f"{path}: is a folder; name the problem file in it")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+            raise ProblemError(f"{path}: is no regular file; copy it to one and name that")
+        text = read_text(path).removeprefix("\N{BYTE ORDER MARK}")
     except FileNotFoundError:
         raise ProblemError(
             f"{path}: no such file; give the path of a problem file or a built-in name"
@@ -153,7 +157,7 @@ def read(path: Path) -> Source:
         raise ProblemError(f"{path}: cannot be read ({why.strerror}); check its permissions") from None
     try:
         tree = ast.parse(text, filename=str(path))
-    except (SyntaxError, ValueError) as why:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
         line = f":{why.lineno}" if isinstance(why, SyntaxError) and why.lineno else ""
         message = why.msg if isinstance(why, SyntaxError) else why
         raise ProblemError(f"{path}{line}: is not Python ({message}); mend it or name another file") from None
