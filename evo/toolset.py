@@ -30,7 +30,7 @@ from populations.kernel import Kernel, source_sha
 from populations.plugin import plugin
 
 Tried = tuple[Kernel, float | None]  # a kernel and its rank; None: it was not measured
-LANGUAGES = {"cpu": "cpp"}  # what a target's operators rewrite
+LANGUAGES = {"cpu": "cpp", "cuda": "triton"}  # what a target's operators rewrite
 
 
 class Mixture:

@@ -15,7 +15,7 @@ from populations.kernel import Kernel
 from populations.plugin import plugin
 from populations.verdict import Verdict
 
-TARGETS = ("auto", "cpu")
+TARGETS = ("auto", "cpu", "cuda")
 
 
 def problem_names() -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
     """The named target with a problem loaded.
 
     Args:
-        target: "auto", "cpu", or "package.module:Name" of a class with the same arguments.
+        target: "auto", "cpu", "cuda", or "package.module:Name" of a class with the same arguments.
         problem: name of a built-in problem, or path of a problem file.
         folder: for libraries and logs.
         seed: of the held-out shapes.
@@ -70,6 +70,10 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
         raise DeviceError(
             f"--target {target} is not known; use one of {', '.join(TARGETS)}, or package.module:Name"
         )
+    if target == "cuda":
+        from fitness.cuda import CudaTarget
+
+        return CudaTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)
     from fitness.cpu import CpuTarget  # here, so that importing fitness stays cheap
 
     return CpuTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)

@@ -1,11 +1,14 @@
-"""The judge: a long-lived trusted process that owns the CPU's clock and never runs a candidate's host code.
+"""The judge: a long-lived trusted process that owns a device's clock and never runs a candidate's host code.
 
 It reads one JSON request a line from standard input and answers with one JSON line on the descriptor that was
 its standard output; whatever else prints (a problem file, PyTorch) goes to standard error.
 
-    {"do": "open", "problem": …, "seed": …, "folder": …, "sandboxed": …}   → the problem's card
-    {"do": "calibrate"}                                                   → a Calibration
-    {"do": "screen" | "promote", "library": path}                         → a Verdict
+    {"do": "open", "target": …, "problem": …, "seed": …, "folder": …, "sandboxed": …}   → the problem's card
+    {"do": "device"}                                                    → facts about the device
+    {"do": "calibrate"}                                                 → a Calibration
+    {"do": "screen" | "promote", "kernel": path}                        → a Verdict
+
+Around a kernel that only the end of this process can stop it says {"kernel_s": limit} and {"kernel_s": null}.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,7 @@ from fitness.judge.cpu_rig import CpuRig
 from fitness.judge.gate import judged
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import load
+from fitness.judge.rig import Rig
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
@@ -44,12 +49,25 @@ CALIBRATION = TypeAdapter(Calibration)
 
 
 class Service:
-    """What the judge does for one coordinator. The CPU is leased once a kernel runs."""
+    """What the judge does for one coordinator. The device is leased once a kernel runs.
 
-    def __init__(self, leases: ExitStack) -> None:
+    Args:
+        leases: hold until the judge ends.
+        say: tells the coordinator that a kernel runs, and for how long at most.
+    """
+
+    def __init__(self, leases: ExitStack, say: Callable[[dict[str, Any]], None]) -> None:
         self._leases = leases
+        self._say = say
         self._leased = False
-        self._bench: Bench | None = None  # None: no problem opened yet
+        self._target = "cpu"
+        self._rig: Rig | None = None  # None: no problem opened yet
+        self._bench: Bench | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the device can no longer be used from this process."""
+        return self._rig is not None and self._rig.lost
 
     def answer(self, request: dict[str, Any]) -> Any:
         """The answer to one request, as JSON data.
@@ -58,45 +76,64 @@ class Service:
             FitnessError: the problem or the machine is at fault.
         """
         if request["do"] == "open":
-            self._bench = _open(request)
+            self._target = request.get("target", "cpu")
+            self._rig = _cpu_rig(request) if self._target == "cpu" else _cuda_rig(self._say)
+            self._bench = _opened(request, self._target, self._rig)
             return CARD.dump_python(traced(self._bench.problem), mode="json")
-        if self._bench is None:
+        if self._bench is None or self._rig is None:
             raise DeviceError("the judge was asked before a problem was opened")
+        if request["do"] == "device":
+            return self._rig.facts
         if not self._leased:
-            self._leases.enter_context(machine.lease("cpu", patience_s=LEASE_S))
+            self._leases.enter_context(machine.lease(self._target, patience_s=LEASE_S))
             self._leased = True
         if request["do"] == "calibrate":
             return CALIBRATION.dump_python(self._bench.calibrate(), mode="json")
         ask = self._bench.promote if request["do"] == "promote" else self._bench.screen
-        return ask(Path(request["library"])).to_json()
+        return ask(Path(request["kernel"])).to_json()
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends, or the device is lost."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the coordinator, which then closes our input
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     torch.set_grad_enabled(False)
     torch.set_num_threads(machine.cores())
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+
     with ExitStack() as leases:
-        service = Service(leases)
+        service = Service(leases, say)
         for line in sys.stdin:
             try:
-                reply = {"answer": service.answer(json.loads(line))}
+                answer = service.answer(json.loads(line))
+                say({"answer": answer, "ended": service.lost})
             except FitnessError as why:
-                reply = {"error": type(why).__name__, "message": str(why)}
-            answers.write(json.dumps(reply) + "\n")
+                say({"error": type(why).__name__, "message": str(why)})
+            if service.lost:
+                os._exit(0)  # an orderly end would ask the lost device to free its memory
 
 
-def _open(request: dict[str, Any]) -> Bench:
-    folder = Path(request["folder"])
-    cache_bytes = machine.cache_bytes()
-    problem = load(request["problem"], seed=request["seed"], cache_bytes=cache_bytes)
+def _opened(request: dict[str, Any], target: str, rig: Rig) -> Bench:
+    problem = load(
+        request["problem"],
+        seed=request["seed"],
+        cache_bytes=rig.cache_bytes,
+        memory_bytes=rig.memory_bytes,
+        target=target,
+    )
     problem = strengthen(
         problem,
         lambda loaded, draw, outputs: judged(loaded, draw, outputs).max_error,
     )
+    return Bench(problem, rig, machine=rig.facts, verifier=verifier_hash())
+
+
+def _cpu_rig(request: dict[str, Any]) -> Rig:
+    folder = Path(request["folder"])
 
     def build_probe(name: str) -> Path:
         probe = Admission(Kernel(floor.probe_source(name), "cpp"), normal_sha=name)
@@ -105,9 +142,13 @@ def _open(request: dict[str, Any]) -> Bench:
             raise DeviceError(f"the {name} probe does not build here: {built.reason}")
         return built.artifact
 
-    rig = CpuRig(machine.cores(), cache_bytes, sandboxed=request["sandboxed"], build_probe=build_probe)
-    facts = {**machine.facts(), "torch": torch.__version__}
-    return Bench(problem, rig, machine=facts, verifier=verifier_hash())
+    return CpuRig(machine.cores(), sandboxed=request["sandboxed"], build_probe=build_probe)
+
+
+def _cuda_rig(say: Callable[[dict[str, Any]], None]) -> Rig:
+    from fitness.judge.cuda.rig import CudaRig  # here: a machine without a GPU may lack Triton
+
+    return CudaRig(lambda limit_s: say({"kernel_s": limit_s}))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Bench:
         for loaded in self.problem.cases:
             if loaded.case.timed:
                 key = secrets.token_hex(16)
-                standings = {name: baselines.standing(name, loaded, key) for name in baselines.NAMES}
+                standings = {name: baselines.standing(name, loaded, key) for name in self._rig.baselines}
                 with self._rig.quiet():
                     for policy in self._rig.policies:
                         self._stands[loaded.case.name, policy] = Stand(loaded, policy, standings, self._rig)

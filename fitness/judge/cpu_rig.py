@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from fitness import machine
 from fitness.card import Case, TensorSpec
 from fitness.judge import baselines
 from fitness.judge.awake import awake
@@ -44,7 +45,6 @@ class CpuRig:
 
     Args:
         cores: that a kernel may use.
-        cache_bytes: size of the last-level cache.
         sandboxed: whether runners are confined.
         build_probe: library of a trusted kernel of fitness.judge.floor, by name.
     """
@@ -52,15 +52,21 @@ class CpuRig:
     policies: tuple[str, ...] = POLICIES
     rounds = 15
     numerics = "device"
+    lost = False
+    memory_bytes = None
+    baselines = baselines.NAMES
 
-    def __init__(
-        self, cores: int, cache_bytes: int, *, sandboxed: bool, build_probe: Callable[[str], Path]
-    ) -> None:
+    def __init__(self, cores: int, *, sandboxed: bool, build_probe: Callable[[str], Path]) -> None:
         self._cores = cores
-        self._cache_bytes = cache_bytes
+        self.cache_bytes = machine.cache_bytes()
         self._sandboxed = sandboxed
         self._build_probe = build_probe
         self.isolation = "process" if sandboxed else "weak"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """See Rig."""
+        return {**machine.facts(), "torch": torch.__version__}
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
         """See Rig."""
@@ -127,7 +133,7 @@ class CpuRig:
         seconds: float,
     ) -> Course:
         set_bytes = sum(spec.nbytes for spec in arguments)
-        count = sets_per_block(set_bytes, policy, self._cache_bytes, seconds)
+        count = sets_per_block(set_bytes, policy, self.cache_bytes, seconds)
         blocks = max(1, min(BLOCKS[policy], int(ROUND_S / (seconds * count))))
         sets = self.sets(arguments, read_only, count)
         return Course(sets, refill, policy=policy, blocks=blocks, settle_s=SETTLE_S)

@@ -19,11 +19,11 @@ from fitness.judge.bounds import Bound, bounds
 from fitness.judge.compare import Comparison, compare
 from fitness.judge.problem import Draw, LoadedCase, Problem
 from fitness.judge.rig import KernelDied, Rig, Sets
+from fitness.judging import SEARCH_HELD_OUT
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage
 
 SMALL_BYTES = 1 << 20  # of a case whose second launch costs nothing worth saving
 SMOKE_CASES = 2
-SEARCH_HELD_OUT = 4
 SMALL_S, LARGE_S = 5.0, 10.0  # limits of one launch on small and on other cases; timed blocks have their own
 
 
@@ -137,7 +137,13 @@ def _compared(sets: Sets, index: int, loaded: LoadedCase, draw: Draw) -> Compari
 
 def judged(loaded: LoadedCase, draw: Draw, outputs: list[Tensor]) -> Comparison:
     """Outputs against the float64 reference, in units of the bound."""
-    return compare(outputs, *_right(loaded, draw))
+    worst = 0.0
+    for first, part, shown in loaded.pieces(draw, outputs):
+        found = compare(shown, *_right(loaded, part))
+        if found.evidence:
+            return moved(found, first)
+        worst = max(worst, found.max_error)
+    return Comparison(worst)
 
 
 @lru_cache(maxsize=1)  # the mutant check asks a dozen times about one draw
@@ -146,6 +152,15 @@ def _right(loaded: LoadedCase, draw: Draw) -> tuple[list[Tensor], list[Bound]]:
     want = loaded.reference(draw.inputs, draw.parameters)
     inputs, parameters = widened(draw.inputs), widened(draw.parameters)
     return want, bounds(loaded.tolerance, inputs, parameters, want, loaded.case.outputs, loaded.reference)
+
+
+def moved(found: Comparison, first: int) -> Comparison:
+    """A comparison of some rows, its evidence placed among all of them."""
+    evidence = found.evidence
+    if first == 0 or evidence is None or not evidence.index:
+        return found
+    index = (evidence.index[0] + first, *evidence.index[1:])
+    return replace(found, evidence=replace(evidence, index=index))
 
 
 def widened(tensors: list[Tensor]) -> list[Tensor]:

@@ -18,6 +18,10 @@ from fitness.judge.program import Program
 from fitness.judge.refill import Refill
 from fitness.judge.structure import Kind, kind_of
 from fitness.judge.usercode import seed_of
+from fitness.target import ProblemError
+
+NARROW = (torch.bfloat16, torch.float16)
+PIECE_BYTES = 2 << 30  # of an argument set that is looked at in one go: float64 copies take a multiple of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,47 @@ class LoadedCase:
         finally:
             self._remembers, self._memory = False, None
 
+    def nearly(self, inputs: Sequence[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Outputs as the user wrote the model, in float32 where the dtypes are narrower: for timed blocks."""
+        if any(tensor.dtype in NARROW for tensor in (*inputs, *parameters)):
+            return self._program.run_in(torch.float32, inputs, parameters)
+        return self._program.run(inputs, parameters)
+
+    # -- row by row ------------------------------------------------------------------------------------
+
+    def pieces(self, draw: Draw, outputs: Sequence[Tensor]) -> Iterator[tuple[int, Draw, list[Tensor]]]:
+        """A draw and its outputs cut along the first dimension, so that wide copies of them fit memory.
+
+        Where rows depend on each other, or everything is small, there is one piece.
+
+        Yields:
+            The first row of the piece, its data, its outputs.
+        """
+        nbytes = sum(spec.nbytes for spec in self.case.arguments)
+        rows = outputs[0].shape[0] if outputs[0].dim() else 1
+        count = min(rows, -(-nbytes // PIECE_BYTES))
+        if count < 2 or not self._apart(draw, rows):
+            yield 0, draw, list(outputs)
+            return
+        step = -(-rows // count)
+        for start in range(0, rows, step):
+            part = slice(start, min(start + step, rows))
+            yield start, _rows(draw, part, rows), [output[part] for output in outputs]
+
+    def _apart(self, draw: Draw, rows: int) -> bool:
+        """Whether the reference treats rows of a draw apart from each other, as far as two of them tell."""
+        if any(spec.shape[:1] != (rows,) for spec in self.case.outputs) or rows < 2:
+            return False
+        try:
+            two = _rows(draw, slice(rows - 2, rows), rows)
+            one = _rows(draw, slice(rows - 1, rows), rows)
+            together = self.reference(two.inputs, two.parameters)
+            alone = self.reference(one.inputs, one.parameters)
+        except ProblemError:
+            return False
+        pairs = zip(together, alone, strict=True)
+        return all(a[1:].shape == b.shape and torch.allclose(a[1:], b, equal_nan=True) for a, b in pairs)
+
     # -- what is to be beaten ------------------------------------------------------------------------
 
     def framework(self, inputs: Sequence[Tensor], parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -157,3 +202,8 @@ class LoadedCase:
     def flatten(self, found: object) -> list[Tensor]:
         """The outputs as a list, from what ``bind`` or ``functional`` returned."""
         return flat_tensors(found, (), self._program.where)
+
+
+def _rows(draw: Draw, part: slice, rows: int) -> Draw:
+    """Some rows of every input that has as many as the output."""
+    return Draw([t[part] if t.shape[:1] == (rows,) else t for t in draw.inputs], draw.parameters)

@@ -107,9 +107,7 @@ class Program:
             todo = "draw only tensors at random"
             raise ProblemError(f"{self.where}: get_inputs() returns other numbers from call to call; {todo}")
         device = torch.get_default_device()
-        return [
-            t.detach().to(device).clone(memory_format=torch.contiguous_format) for t in arguments.tensors
-        ]
+        return [t.detach().to(device).clone(memory_format=torch.contiguous_format) for t in arguments.tensors]
 
     @cached_property
     def arguments(self) -> Arguments:

@@ -115,6 +115,26 @@ class Rig(Protocol):
     isolation: str
     numerics: str
 
+    @property
+    def lost(self) -> bool:
+        """Whether a kernel's fault left this process without the device."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory that cases may take; None: ask the system."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """Size of the last-level cache."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a result has to be read with."""
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Names of the baselines that this target knows."""
+
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> Sets:
         """``count`` sets of the arguments; the first ``read_only`` of each may only be read."""
 

@@ -1,0 +1,1 @@
+"""Launch plans on a GPU: argument sets in device memory, plans without their source, graph timing."""

@@ -1,0 +1,312 @@
+"""Kernels on a GPU, timed by CUDA graphs of many argument sets between two events.
+
+A block is one replay: every set launched once. There are enough sets that rotation alone evicts the L2
+cache and that a block lasts a millisecond. The device is kept busy while the host enqueues, so that the first
+launch of a block is not waited for.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+
+import torch
+import triton
+from torch.utils.flop_counter import FlopCounterMode
+
+from fitness.card import Case, TensorSpec
+from fitness.judge import baselines
+from fitness.judge.course import Course
+from fitness.judge.cuda.plans import FIRST_S, PlanLauncher, Watch, Watched
+from fitness.judge.cuda.sets import DeviceSets
+from fitness.judge.loaded import LoadedCase
+from fitness.judge.rig import Check, Contender, Sets
+from fitness.target import DeviceError
+from populations.calibration import Floor
+
+BLOCK_S = 1e-3  # of launches in one block, at the least
+ROTATION = 5  # argument sets of a block are together this many times the L2 cache
+MOST_SETS = 256
+SHARE = 0.35  # of device memory that the sets of one course may take
+DELAY_CYCLES = 400_000  # about 0.2 ms in which the host enqueues a block
+LEAST_BLOCK_S = 50e-6  # below it, events tell nothing
+PROBE_BYTES = 1 << 30
+PROBE_ROUNDS = 7
+PRODUCT = 8192  # order of the matrix product that tells the peak rate
+FLOAT32_SHARE = 1 / 6  # of the bfloat16 rate that products of float32 accuracy can reach
+
+Enqueue = Callable[[], object]
+
+
+class CudaRig:
+    """One GPU (see fitness.judge.rig.Rig). Everything this process makes lies on it by default.
+
+    Args:
+        watched: told how long a kernel may run, in seconds, before it does; and None after.
+
+    Raises:
+        DeviceError: there is no GPU, or it gives wrong answers.
+    """
+
+    policies: tuple[str, ...] = ("cold",)
+    rounds = 16
+    numerics = "device"
+    isolation = "plan"
+    baselines = baselines.NAMES
+
+    def __init__(self, watched: Watched) -> None:
+        self._watch = Watch(watched)
+        if not torch.cuda.is_available():
+            raise DeviceError("PyTorch finds no GPU here; use --target cpu, or a CUDA or ROCm build of torch")
+        torch.set_default_device("cuda")
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8))
+        self._properties = torch.cuda.get_device_properties()
+        _health()
+
+    @property
+    def lost(self) -> bool:
+        """See Rig."""
+        return self._watch.lost
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the device."""
+        return int(self._properties.total_memory)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Its L2 cache."""
+        return int(self._properties.L2_cache_size)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a result has to be read with."""
+        return {
+            "device": self._properties.name,
+            "arch": f"sm_{self._properties.major}{self._properties.minor}"
+            if torch.version.cuda
+            else str(self._properties.gcnArchName).split(":")[0],
+            "multiprocessors": str(self._properties.multi_processor_count),
+            "memory_bytes": str(self.memory_bytes),
+            "cache_bytes": str(self.cache_bytes),
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+            "runtime": str(torch.version.cuda or torch.version.hip),
+            **telemetry(),
+        }
+
+    def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> DeviceSets:
+        """See Rig."""
+        return DeviceSets(arguments, read_only, count)
+
+    def launcher(self, kernel: Path, case: Case, sets: Sets) -> PlanLauncher:
+        """See Rig."""
+        assert isinstance(sets, DeviceSets)
+        return PlanLauncher(kernel, case, sets, self._watch)
+
+    def course(self, loaded: LoadedCase, policy: str) -> Course:
+        """See Rig."""
+        case, inputs = loaded.case, len(loaded.case.inputs)
+        refill = loaded.refiller(secrets.token_hex(16))
+        draw = loaded.draw("rough")
+        seconds = rough_seconds(baselines.calls("eager", loaded, [(draw.inputs, draw.parameters)])[0])
+        del draw
+        count = self._count(sum(spec.nbytes for spec in case.arguments), seconds)
+        return Course(
+            self.sets(case.arguments, inputs + len(case.parameters), count),
+            lambda ordinal, tensors: refill.fill(ordinal, tensors[:inputs], tensors[inputs:]),
+            policy=policy,
+            blocks=1,
+        )
+
+    def baseline(self, name: str, loaded: LoadedCase, course: Course) -> Contender:
+        """See Rig."""
+        kept: list[object] = []
+        ready = baselines.warmed_up(name, loaded, course)
+
+        def enqueue() -> None:
+            kept[:] = [call() for call in ready]  # kept: its allocator has to rotate as well
+
+        return GraphContender(enqueue, kept)
+
+    def contender(self, kernel: Path, case: Case, course: Course, check: Check, limit_s: float) -> Contender:
+        """See Rig."""
+        return PlanContender(kernel, case, course, check, limit_s, self._watch)
+
+    def floor(self, case: Case, course: Course, seconds: float) -> Floor:  # noqa: ARG002
+        """See Rig: what copying, writing and reading reach, and the matrix unit's rate."""
+        bandwidth = _bandwidth(min(sum(spec.nbytes for spec in case.arguments), PROBE_BYTES))
+        narrow = all(spec.dtype in ("bfloat16", "float16") for spec in case.inputs)
+        rate = _product_rate() * (1.0 if narrow else FLOAT32_SHARE)
+        slowest = max(case.bytes / bandwidth, (case.flops or 0) / rate)
+        return Floor(case.name, course.policy, slowest, bandwidth / 1e9)
+
+    def least_block_s(self, course: Course) -> float:  # noqa: ARG002
+        """See Rig."""
+        return LEAST_BLOCK_S
+
+    def quiet(self) -> AbstractContextManager[object]:
+        """See Rig: a GPU keeps itself awake."""
+        return nullcontext()
+
+    def _count(self, set_bytes: int, seconds: float) -> int:
+        enough = max(-(-ROTATION * self.cache_bytes // set_bytes), int(BLOCK_S / seconds) + 1)
+        return max(1, min(enough, MOST_SETS, int(SHARE * self.memory_bytes) // (2 * set_bytes)))
+
+
+class GraphContender:
+    """Work captured once as a graph, and replayed between two events (see fitness.judge.rig.Contender)."""
+
+    def __init__(self, enqueue: Enqueue, kept: list[object]) -> None:
+        self._kept = kept
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # a first run loads modules, which a capture may not
+            enqueue()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            enqueue()
+        self._clock = _Clock()
+
+    def block(self, count: int) -> tuple[float, bool]:  # noqa: ARG002
+        """See Contender; a graph always runs all its sets."""
+        return self._clock.seconds(self._graph.replay), False
+
+    def check(self, count: int) -> None:
+        """Nothing to do: a baseline passed the gate before and is trusted code."""
+
+    def close(self) -> None:
+        """Give the graph's memory back."""
+        self._kept.clear()
+        self._graph.reset()
+
+
+class PlanContender:
+    """A candidate's launch plan over a course; every timed launch is checked."""
+
+    def __init__(
+        self, kernel: Path, case: Case, course: Course, check: Check, limit_s: float, watch: Watch
+    ) -> None:
+        assert isinstance(course.sets, DeviceSets)
+        self._course = course
+        self._check = check
+        self._limit_s = limit_s
+        self._watch = watch
+        self._launcher = PlanLauncher(kernel, case, course.sets, watch)
+        with watch(FIRST_S + limit_s):
+            self._graph = GraphContender(lambda: self._launcher.enqueue(0, course.count), [])
+
+    def block(self, count: int) -> tuple[float, bool]:
+        """See Contender."""
+        with self._watch(self._limit_s):
+            timed = self._graph.block(count)
+            self._launcher.collect(0, count)
+        return timed
+
+    def check(self, count: int) -> None:
+        """See Contender."""
+        for index in range(count):
+            self._check(self._course.sets, index)
+
+    def close(self) -> None:
+        """Give the graph and the buffers back."""
+        self._graph.close()
+        self._launcher.close()
+
+
+def rough_seconds(call: Callable[[], object]) -> float:
+    """About how long one call takes on the device: the least of five, after three."""
+    for _ in range(3):
+        call()
+    clock = _Clock()
+    return min(clock.seconds(call) for _ in range(5))
+
+
+class _Clock:
+    """Two events around work that the host enqueues while the device is kept busy."""
+
+    def __init__(self) -> None:
+        self._start, self._end = (
+            torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+            for _ in range(2)
+        )
+
+    def seconds(self, enqueue: Enqueue) -> float:
+        torch.cuda._sleep(DELAY_CYCLES)  # type: ignore[no-untyped-call]
+        self._start.record()
+        enqueue()
+        self._end.record()
+        self._end.synchronize()
+        return float(self._start.elapsed_time(self._end)) / 1e3
+
+
+def multiplies(loaded: LoadedCase) -> bool:
+    """Whether a model has products, convolutions or attention: then max-autotune is worth its minutes."""
+    draw = loaded.draw("flops")
+    with FlopCounterMode(display=False) as counter:
+        loaded.framework(draw.inputs, draw.parameters)
+    return bool(counter.get_total_flops() > 0)
+
+
+def telemetry() -> dict[str, str]:
+    """Clocks in MHz, power in W, temperature in °C and throttle reasons; nothing where NVML is missing."""
+    try:
+        return {
+            "sm_mhz": str(torch.cuda.clock_rate()),
+            "power_w": f"{torch.cuda.power_draw() / 1e3:.0f}",
+            "temperature_c": str(torch.cuda.temperature()),
+        }
+    except (ImportError, RuntimeError):
+        return {}
+
+
+def _health() -> None:
+    """A copy and a small product against known answers.
+
+    Raises:
+        DeviceError: the device gives wrong ones.
+    """
+    numbers = torch.arange(1 << 16)
+    ones = torch.ones(64, 64)
+    copied = torch.equal(numbers.cpu(), torch.arange(1 << 16, device="cpu"))
+    if not (copied and bool(((ones @ ones) == 64).all())):
+        raise DeviceError("the GPU gives wrong answers to a copy or a product; reset or replace it")
+
+
+@cache
+def _bandwidth(nbytes: int) -> float:
+    """Bytes per second at a set of this size, past the L2: the best of copying, writing and reading."""
+    sets = max(2, PROBE_BYTES // nbytes)
+    words = max(nbytes // 8, 1)
+    sources = [torch.rand(words) for _ in range(sets)]
+    targets = [torch.empty(words) for _ in range(sets)]
+    pairs = list(zip(sources, targets, strict=True))
+    probes: list[Enqueue] = [
+        lambda: [target.copy_(source) for source, target in pairs],
+        lambda: [tensor.fill_(1.0) for pair in pairs for tensor in pair],
+        lambda: [torch.sum(tensor, 0, keepdim=True) for pair in pairs for tensor in pair],
+    ]
+    return max(8 * words * sets / _best(probe) for probe in probes)
+
+
+@cache
+def _product_rate() -> float:
+    """Floating-point operations per second of a large bfloat16 product."""
+    a, b = (torch.randn(PRODUCT, PRODUCT, dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * PRODUCT**3 / _best(lambda: torch.mm(a, b, out=out))
+
+
+def _best(enqueue: Enqueue) -> float:
+    contender = GraphContender(enqueue, [])
+    try:
+        return min(contender.block(1)[0] for _ in range(PROBE_ROUNDS))
+    finally:
+        contender.close()

@@ -1,0 +1,147 @@
+"""Argument sets in device memory. What a kernel must not touch lies around each buffer and is checked.
+
+    guard │ buffer │ guard
+
+Device code can write anywhere, so inputs are sealed before a run: a copy of small ones, a checksum of large
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import torch
+from torch import Tensor
+
+from fitness.card import TensorSpec
+from populations.dtypes import ITEM_BYTES
+
+GUARD = 4096  # bytes on either side; a multiple of the alignment that PyTorch's allocator gives
+COPIED_BYTES = 64 << 20  # inputs up to this size are compared byte for byte
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_QUIET_NAN = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000, "float64": 0x7FF8 << 48}
+
+
+class Buffer:
+    """Bytes on the device between two guards."""
+
+    def __init__(self, nbytes: int, guard: Tensor) -> None:
+        padded = -(-max(nbytes, 1) // 16) * 16
+        self._all = torch.empty(GUARD + padded + GUARD, dtype=torch.uint8)
+        self._all[:GUARD] = guard
+        self._all[-GUARD:] = guard
+        self.data = self._all[GUARD : GUARD + nbytes]
+        self.guards = (self._all[:GUARD], self._all[-GUARD:])
+
+    def typed(self, spec: TensorSpec) -> Tensor:
+        """The bytes as the tensor that a spec describes."""
+        dtype: torch.dtype = getattr(torch, spec.dtype)
+        return self.data.view(dtype).view(spec.shape)
+
+
+class DeviceSets:
+    """``count`` sets of all arguments of a kernel in device memory (see fitness.judge.rig.Sets).
+
+    Args:
+        arguments: the entry's arguments.
+        read_only: how many of them, from the first, a kernel may only read.
+        count: number of sets.
+    """
+
+    def __init__(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> None:
+        self.arguments = tuple(arguments)
+        self.read_only = read_only
+        self.count = count
+        self._guard = torch.randint(0, 256, (GUARD,), dtype=torch.uint8)
+        self.buffers = [[Buffer(spec.nbytes, self._guard) for spec in self.arguments] for _ in range(count)]
+        self._scratch: list[list[Buffer]] = [[] for _ in range(count)]
+        self._seals: list[list[Tensor]] = [[] for _ in range(count)]
+        self._patterns: list[list[int]] = [[] for _ in range(count)]  # what outputs were filled with
+
+    def inputs(self, k: int) -> list[Tensor]:
+        """See Sets."""
+        return self._typed(k, 0, self.read_only)
+
+    def outputs(self, k: int) -> list[Tensor]:
+        """See Sets."""
+        return self._typed(k, self.read_only, len(self.arguments))
+
+    def scratch(self, k: int, sizes: Sequence[int]) -> list[Buffer]:
+        """Set ``k``'s scratch buffers, poisoned with its outputs from now on; replaces earlier ones."""
+        if [buffer.data.numel() for buffer in self._scratch[k]] != list(sizes):
+            self._scratch[k] = [Buffer(size, self._guard) for size in sizes]
+        for buffer in self._scratch[k]:
+            buffer.data.fill_(0xFF)
+        return self._scratch[k]
+
+    def poison(self, k: int, rng_seed: int) -> None:
+        """See Sets: NaN with a random payload for floats, odd bytes for others; scratch is spoilt too."""
+        rng = Random(f"poison/{rng_seed}")
+        self._patterns[k] = [_payload(spec.dtype, rng) for spec in self.arguments[self.read_only :]]
+        for words, pattern in zip(self._words(k), self._patterns[k], strict=True):
+            words.fill_(pattern)
+        for buffer in self._scratch[k]:
+            buffer.data.fill_(rng.choice((0xFF, 0x7F)))
+        self._seals[k] = [_seal(buffer.data) for buffer in self.buffers[k][: self.read_only]]
+
+    def damage(self, k: int) -> str | None:
+        """See Sets."""
+        read, written = self.arguments[: self.read_only], self.arguments[self.read_only :]
+        guards = torch.stack([guard for buffer in self._all(k) for guard in buffer.guards])
+        flags = [(guards != self._guard).any()]
+        for spec, words, pattern in zip(written, self._words(k), self._patterns[k], strict=True):
+            left = words == pattern if spec.dtype in _QUIET_NAN else words > 1
+            flags.append(left.any() if spec.dtype in (*_QUIET_NAN, "bool") else torch.tensor(False))
+        for buffer, seal in zip(self.buffers[k], self._seals[k], strict=False):
+            flags.append((_seal(buffer.data) != seal).any())
+        found = torch.stack(flags).tolist()
+        if found[0]:
+            return f"memory beside {self._beside(k)} was overwritten"
+        for spec, wrong in zip((*written, *read), found[1:], strict=True):
+            if wrong and spec in written:
+                return f"output {spec.name} is not written everywhere"
+            if wrong:
+                return f"input {spec.name} was changed"
+        return None
+
+    def close(self) -> None:
+        """See Sets."""
+        self.buffers, self._scratch, self._seals = [], [], []
+
+    def _all(self, k: int) -> list[Buffer]:
+        return [*self.buffers[k], *self._scratch[k]]
+
+    def _typed(self, k: int, start: int, stop: int) -> list[Tensor]:
+        pairs = zip(self.buffers[k][start:stop], self.arguments[start:stop], strict=True)
+        return [buffer.typed(spec) for buffer, spec in pairs]
+
+    def _words(self, k: int) -> list[Tensor]:
+        """Set ``k``'s outputs as whole numbers of their width."""
+        pairs = zip(self.buffers[k], self.arguments, strict=True)
+        return [b.data.view(_WORDS[ITEM_BYTES[spec.dtype]]) for b, spec in list(pairs)[self.read_only :]]
+
+    def _beside(self, k: int) -> str:
+        names = [spec.name for spec in self.arguments] + ["scratch"] * len(self._scratch[k])
+        for name, buffer in zip(names, self._all(k), strict=True):
+            if any(not torch.equal(guard, self._guard) for guard in buffer.guards):
+                return name
+        return "a buffer"
+
+
+def _payload(dtype: str, rng: Random) -> int:
+    """A pattern that no honest result has: a NaN with a random payload, or bytes above 1."""
+    bits = 8 * ITEM_BYTES[dtype]
+    if dtype not in _QUIET_NAN:
+        return rng.randrange(2, 128)
+    mantissa = {16: 6 if dtype == "bfloat16" else 9, 32: 22, 64: 51}[bits]
+    return _QUIET_NAN[dtype] | rng.randrange(1, (1 << mantissa) - 1)
+
+
+def _seal(data: Tensor) -> Tensor:
+    """What tells whether bytes were changed: the bytes themselves, or a checksum of many."""
+    if data.numel() <= COPIED_BYTES:
+        return data.clone()
+    words = data[: data.numel() // 8 * 8].view(torch.int64)
+    rows = words[: words.numel() // 1024 * 1024].view(-1, 1024)
+    return torch.cat([torch.sum(rows, 0), torch.sum(rows ^ (rows >> 32), 0)])  # wraps around
