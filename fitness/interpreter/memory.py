@@ -1,0 +1,89 @@
+"""A plan's storages in memory of the child: guard pages around each, poison in what nobody wrote.
+
+A read or write that leaves a storage's pages is a segmentation fault; one that lands beside the storage
+within them meets all ones, or is found afterwards. Inputs are made read-only once they are filled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from fitness.interpreter.numbers import Array
+from fitness.plan import View
+
+ALIGNMENT = 64
+PAGE = mmap.PAGESIZE
+PROT_NONE = 0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Memory:
+    """Storages of the given sizes.
+
+    Args:
+        sizes: in bytes.
+        read_only: how many of them, from the first, are inputs.
+    """
+
+    def __init__(self, sizes: Sequence[int], read_only: int) -> None:
+        self._read_only = read_only
+        self._spans: list[tuple[int, int, int, int]] = []  # pages, storage, end of storage, end of pages
+        at = PAGE
+        for size in sizes:
+            length = max(1, -(-size // PAGE)) * PAGE
+            start = at + (length - size) // ALIGNMENT * ALIGNMENT
+            self._spans.append((at, start, start + size, at + length))
+            at += length + PAGE
+        self._map = mmap.mmap(-1, at, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._bytes: Array = np.frombuffer(self._map, dtype=np.uint8)
+        self._address = self._bytes.ctypes.data
+        for guard in (0, *(span[3] for span in self._spans)):
+            self._protect(guard, PAGE, PROT_NONE)
+
+    def renew(self, inputs: Sequence[Array]) -> None:
+        """Fill the inputs with these bytes and everything else with poison."""
+        rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
+        for index, (first, start, end, last) in enumerate(self._spans):
+            if index < self._read_only:
+                self._protect(first, last - first, mmap.PROT_READ | mmap.PROT_WRITE)
+            self._bytes[first:last] = 0xFF
+            if index < self._read_only:
+                self._bytes[start:end] = inputs[index]
+                self._protect(first, last - first, mmap.PROT_READ)
+            else:
+                self._bytes[start:end] = _poison(end - start, rng)
+
+    def damage(self) -> int | None:
+        """Index of a storage beside which something was written, else None."""
+        for index, (first, start, end, last) in enumerate(self._spans):
+            if not (self._bytes[first:start] == 0xFF).all() or not (self._bytes[end:last] == 0xFF).all():
+                return index
+        return None
+
+    def tensor(self, view: View) -> torch.Tensor:
+        """A view as a tensor over the storage itself."""
+        _, start, end, _ = self._spans[view.storage]
+        dtype: torch.dtype = getattr(torch, view.dtype)
+        count = (end - start) // dtype.itemsize
+        if 0 in view.shape or count == 0:
+            return torch.empty(view.shape, dtype=dtype)
+        flat = torch.frombuffer(self._map, dtype=dtype, count=count, offset=start)
+        return flat.as_strided(view.shape, view.strides, view.offset)
+
+    def _protect(self, offset: int, length: int, rights: int) -> None:
+        if _libc.mprotect(ctypes.c_void_p(self._address + offset), ctypes.c_size_t(length), rights) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+
+def _poison(size: int, rng: np.random.Generator) -> Array:
+    """Bytes that are NaN to every floating type, and large numbers to integers."""
+    words = rng.integers(1, 16, size // 2 + 1, dtype=np.uint16) | np.uint16(0x7FF0)
+    words |= rng.integers(0, 2, len(words), dtype=np.uint16) << np.uint16(15)
+    return words.view(np.uint8)[:size]
