@@ -18,11 +18,16 @@ def builtin(language: str) -> tuple[Operator, ...]:
     Raises:
         ValueError: no operators for that language.
     """
-    if language != "cpp":
-        raise ValueError(f"no operators for {language!r}; there are some for 'cpp'")
-    from operators.cpp import STRUCTURAL  # the grammar is loaded only where it is used
+    if language == "cpp":
+        from operators.cpp import STRUCTURAL  # the grammar is loaded only where it is used
 
-    return (*STRUCTURAL, Tune(), CrossNumbers(), CrossFunctions(), CrossPragmas())
+        return (*STRUCTURAL, Tune(), CrossNumbers(), CrossFunctions(), CrossPragmas())
+    if language == "triton":
+        from operators.triton import STRUCTURAL as TRITON
+        from operators.triton.cross import CROSSINGS
+
+        return (*TRITON, Tune(), CrossNumbers(), CrossFunctions(), *CROSSINGS)
+    raise ValueError(f"no operators for {language!r}; there are some for 'cpp' and 'triton'")
 
 
 __all__ = [

@@ -49,9 +49,13 @@ class CrossFunctions:
     name = "cross_functions"
     arity = 2
 
-    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:  # noqa: ARG002
+    def __call__(self, parents: Sequence[Kernel], brief: Brief, rng: Random) -> Proposal | None:
         """None where the parents share no function by name and type whose text differs."""
         first, second = parents[:2]
+        if first.language == "triton":
+            from operators.triton.cross import cross_functions  # its parser is loaded only where it is used
+
+            return cross_functions(parents, brief, rng)
         ours, theirs = parse(first.source), parse(second.source)
         if first.language != "cpp" or second.language != "cpp" or not ours.ok or not theirs.ok:
             return None

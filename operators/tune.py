@@ -1,17 +1,23 @@
 """The numbers of a kernel: which there are, one step away from here, and a small search over them.
 
-A number that may be tuned stands in one line at namespace scope, with the values it may take::
+In C++ a number that may be tuned stands in one line at namespace scope, with the values it may take; in
+Python it is an entry of CONFIG, and SPACE has what it may be::
 
     constexpr int ROW_BLOCK = 4;  // tune: 1 2 4 8
+
+    CONFIG = {"BLOCK": 1024, "num_warps": 4}
+    SPACE = {"BLOCK": [512, 1024, 2048], "num_warps": [2, 4, 8]}
 
 Everything here is a function of its arguments: no clock, no state that is not handed in.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
 from operators.proposal import Brief, Proposal
@@ -20,20 +26,19 @@ from populations.kernel import Kernel
 Space = dict[str, tuple[int, tuple[int, ...]]]
 Configuration = tuple[int, ...]
 
-# One pattern a language, with the groups name, value and allowed; Python's CONFIG and SPACE fit beside it.
-_LINES = {
-    "cpp": re.compile(
-        r"^(?P<head>[ \t]*(?:static\s+)?constexpr\s+[\w:]+\s+(?P<name>\w+)\s*=\s*)(?P<value>-?\d+)"
-        r"(?P<tail>\s*;[ \t]*//[ \t]*tune:(?P<allowed>[ \t\d-]+)$)",
-        re.MULTILINE,
-    )
-}
+_LINE = re.compile(
+    r"^(?P<head>[ \t]*(?:static\s+)?constexpr\s+[\w:]+\s+(?P<name>\w+)\s*=\s*)(?P<value>-?\d+)"
+    r"(?P<tail>\s*;[ \t]*//[ \t]*tune:(?P<allowed>[ \t\d-]+)$)",
+    re.MULTILINE,
+)
+PYTHON = ("triton",)  # languages whose numbers stand in CONFIG and SPACE
 
 
 def space(source: str, language: str = "cpp") -> Space:
     """The tuning constants of a source: name -> (value, allowed values in rising order)."""
-    pattern = _LINES.get(language)
-    found = pattern.finditer(source) if pattern else ()
+    if language in PYTHON:
+        return {name: (value, allowed) for name, (value, allowed, _, _) in _entries(source).items()}
+    found = _LINE.finditer(source) if language == "cpp" else ()
     return {
         m["name"]: (int(m["value"]), tuple(sorted({int(v) for v in m["allowed"].split()}))) for m in found
     }
@@ -59,7 +64,62 @@ def with_values(source: str, values: Mapping[str, int], language: str = "cpp") -
     def line(match: re.Match[str]) -> str:
         return f"{match['head']}{values.get(match['name'], int(match['value']))}{match['tail']}"
 
-    return _LINES[language].sub(line, source)
+    return _with_entries(source, values) if language in PYTHON else _LINE.sub(line, source)
+
+
+@lru_cache(maxsize=1024)
+def _entries(source: str) -> dict[str, tuple[int, tuple[int, ...], int, int]]:
+    """CONFIG's numbers that SPACE has a list of: name -> (value, allowed, first byte, byte behind)."""
+    config, allowed = _dict(source, "CONFIG"), _dict(source, "SPACE")
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found = {}
+    for name, node in config.items():
+        value, choices = _literal(node), _literal(allowed[name]) if name in allowed else None
+        if type(value) is int and isinstance(choices, list | tuple) and choices:
+            numbers = {choice for choice in choices if type(choice) is int}
+            start = starts[node.lineno - 1] + node.col_offset
+            end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+            if len(numbers) == len(set(choices)):
+                found[name] = (value, tuple(sorted(numbers)), start, end)
+    return found
+
+
+def _dict(source: str, name: str) -> dict[str, ast.expr]:
+    """The entries of a dict that a module-level name is bound to; none where there is no such line."""
+    if name not in source:
+        return {}
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return {}
+    for line in body:
+        targets = line.targets if isinstance(line, ast.Assign) else []
+        if [t.id for t in targets if isinstance(t, ast.Name)] == [name] and isinstance(line, ast.Assign):
+            value = line.value
+            pairs = zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ()
+            return {
+                key.value: item
+                for key, item in pairs
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            }
+    return {}
+
+
+def _literal(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+
+
+def _with_entries(source: str, values: Mapping[str, int]) -> str:
+    data, places = source.encode(), _entries(source)
+    for name in sorted(values, key=lambda name: places[name][2], reverse=True):
+        _, _, start, end = places[name]
+        data = data[:start] + str(values[name]).encode() + data[end:]
+    return data.decode()
 
 
 def steps(value: int, allowed: Sequence[int]) -> tuple[int, ...]:

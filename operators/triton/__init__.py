@@ -1,0 +1,15 @@
+"""Structural rewrites of Triton kernels, family by family."""
+
+from operators.triton.adopt import ADOPTING, adopt
+from operators.triton.launch import LAUNCHES
+from operators.triton.loops import LOOPS
+from operators.triton.masks import MASKS
+from operators.triton.maths import MATHS
+from operators.triton.memory import MEMORY
+from operators.triton.passes import PASSES
+from operators.triton.sums import SUMS
+from operators.triton.tiles import TILES
+
+STRUCTURAL = (*ADOPTING, *LAUNCHES, *TILES, *MEMORY, *MASKS, *MATHS, *SUMS, *LOOPS, *PASSES)
+
+__all__ = ["STRUCTURAL", "adopt"]

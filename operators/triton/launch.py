@@ -1,0 +1,326 @@
+"""Rewrites of how kernels are launched: grids, launch options, where programs start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from operators.proposal import Brief
+from operators.triton.flow import assigned, calls, depends_on, name_nodes, reads, writes
+from operators.triton.grids import asks_for_programs, axes, grid_of, one_launch, whole_number, with_sizes
+from operators.triton.knobs import constexprs, numbers, options
+from operators.triton.rewrite import rewrite
+from operators.triton.structure import Jit, Unit
+from operators.triton.syntax import Edit, Edits, squeeze
+
+OPTIONS = {
+    "num_warps": (4, (1, 2, 4, 8, 16)),
+    "num_stages": (3, (1, 2, 3, 4, 5)),
+    "maxnreg": (128, (64, 96, 128, 168, 255)),
+}
+POINTED = ("load", "store", "atomic_add", "atomic_max", "atomic_cas", "atomic_xchg")
+
+
+@rewrite(
+    "launch_numbers",
+    needs="a launch that gives no num_warps, num_stages (with a loop in the kernel) or maxnreg",
+    reason="the tuner may trade occupancy against registers and loads in flight",
+)
+def launch_numbers(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """One option at a time, with Triton's own default as its first value."""
+    for name, knob in OPTIONS.items():
+        wanting = [
+            launch
+            for launch in unit.launches
+            if launch.clear and name not in launch.options and not (launch.config and name in unit.config)
+        ]
+        looping = {loop.jit for loop in unit.loops}
+        if name == "num_stages":
+            wanting = [launch for launch in wanting if launch.kernel in looping]
+        if name == "maxnreg" and unit.config.get("num_warps") == "32":
+            continue  # 32 warps have 64 registers a thread, whatever is asked for
+        if wanting and name not in unit.config:
+            yield options(unit, wanting, {name: knob})
+
+
+@rewrite(
+    "free_number",
+    needs="a literal power of two for a compile-time parameter or num_warps: in the launch, or named once",
+    reason="a number that was fixed by hand becomes one that the tuner moves",
+)
+def free_number(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """The literal moves into CONFIG, with its neighbours in SPACE."""
+    for launch in unit.launches:
+        if any(other.config for other in unit.launches):
+            return
+        passed = {name: arg.value for name, arg in launch.options.items()} | launch.given
+        for name, node in passed.items():
+            parameter = launch.kernel.parameter(name)
+            if name in unit.config or not (parameter.constexpr if parameter else name == "num_warps"):
+                continue
+            place = _number(unit, launch.host, node)
+            if place is None:
+                continue
+            value = int(unit.tree.text(place))
+            allowed = [v for v in (value // 4, value // 2, value, value * 2, value * 4) if v >= 1]
+            if name == "num_warps":
+                allowed = [v for v in allowed if v <= 32]
+            yield (*numbers(unit, {name: (value, allowed)}), unit.tree.swap(place, f'CONFIG["{name}"]'))
+
+
+def _number(unit: Unit, host: cst.FunctionDef, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The literal behind an argument: the argument itself, or the one value of a name of the host's."""
+    if isinstance(node, cst.Integer):
+        return node if _is_power(node) else None
+    if not isinstance(node, cst.Name):
+        return None
+    found = [
+        value
+        for line in unit.tree.find(unit.tree.module, cst.SimpleStatementLine)
+        if (bound := assigned(line)) and bound[0] == node.value and (value := bound[1])
+        and (line in unit.tree.module.body or unit.tree.covers(host, line))
+    ]  # fmt: skip
+    if len(found) != 1 or _used_in_kernels(unit, node.value):
+        return None
+    value = found[0]
+    return value if isinstance(value, cst.Integer) and _is_power(value) else None
+
+
+def _used_in_kernels(unit: Unit, name: str) -> bool:
+    return any(not jit.parameter(name) and name_nodes(unit, jit.node, name) for jit in unit.jits)
+
+
+def _is_power(node: cst.Integer) -> bool:
+    return node.evaluated_value > 0 and node.evaluated_value & (node.evaluated_value - 1) == 0
+
+
+@rewrite(
+    "tuple_grid",
+    needs="a grid that is a function of the compile-time parameters",
+    reason="a tuple is known before the launch; nothing has to be called to find it",
+)
+def tuple_grid(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Each use of META becomes what the launch passes."""
+    for launch in unit.launches:
+        grid = grid_of(unit, launch)
+        if grid is not None and grid.meta and launch.clear:
+            yield with_sizes(unit, grid, grid.sizes)
+
+
+@rewrite(
+    "permute_axes",
+    needs="a kernel with two program axes, launched at one place with a tuple",
+    reason="programs that run side by side share other data in the second-level cache",
+)
+def permute_axes(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Two axes change places, in the kernel and in the grid."""
+    for jit in unit.kernels:
+        grid, found = one_launch(unit, jit), axes(unit, jit)
+        if grid is None or -1 in found or asks_for_programs(unit, jit):
+            continue
+        for one, other in ((0, 1), (1, 2), (0, 2)):
+            if other >= len(grid.sizes) or not (one in found or other in found):
+                continue
+            sizes = list(grid.sizes)
+            sizes[one], sizes[other] = sizes[other], sizes[one]
+            swaps = [
+                unit.tree.swap(call.args[0].value, str(new))
+                for old, new in ((one, other), (other, one))
+                for call in found.get(old, [])
+            ]
+            yield (*swaps, *with_sizes(unit, grid, sizes))
+
+
+@rewrite(
+    "group_swizzle",
+    needs="a kernel of two program axes, each read once into a name",
+    reason="neighbouring programs share rows and columns of tiles, which then stay in the second-level cache",
+)
+def group_swizzle(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Tiles go in groups of some rows; how many is a number for the tuner."""
+    for jit in unit.kernels:
+        found, grid = axes(unit, jit), one_launch(unit, jit)
+        if grid is None or len(grid.sizes) != 2 or calls(unit, jit.node, "swizzle2d"):
+            continue
+        names = {axis: _named(unit, jit, calls_) for axis, calls_ in found.items()}
+        if set(names) != {0, 1} or None in names.values():
+            continue
+        lines = [names[0], names[1]]
+        (first, line0), (second, line1) = (pair for pair in lines if pair is not None)
+        if line0 not in jit.body or line1 not in jit.body:
+            continue
+        last = max(line0, line1, key=lambda line: unit.tree.start(line))
+        between = jit.body[: jit.body.index(last)]
+        if any({first, second} & reads(unit, line) for line in between):
+            continue
+        knob = unit.tree.fresh("GROUP")
+        added = constexprs(unit, jit, {knob: (8, (2, 4, 8, 16))})
+        if added is not None:
+            swizzle = f"tl.swizzle2d({second}, {first}, tl.num_programs(1), tl.num_programs(0), {knob})"
+            yield (*added, unit.tree.after(last, f"{second}, {first} = {swizzle}\n"))
+
+
+def _named(unit: Unit, jit: Jit, found: list[cst.Call]) -> tuple[str, cst.CSTNode] | None:
+    if len(found) != 1:
+        return None
+    for line in jit.body:
+        bound = assigned(line)
+        if bound and bound[1] is found[0]:
+            written = [other for other in jit.body if bound[0] in writes(unit, other)]
+            return (bound[0], line) if written == [line] else None
+    return None
+
+
+@rewrite(
+    "reverse_programs",
+    needs="a kernel with a loop whose limits depend on the program's index",
+    reason="the programs with most work start first, so that none of them is left running alone at the end",
+)
+def reverse_programs(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Each read of that axis counts from its far end."""
+    for jit in unit.kernels:
+        found = axes(unit, jit)
+        loops = [loop for loop in unit.loops if loop.jit is jit]
+        for axis, sites in found.items():
+            if axis < 0 or "num_programs" in unit.tree.text(jit.node):
+                continue
+            names = {
+                name
+                for line in unit.tree.find(jit.node, cst.SimpleStatementLine)
+                if any(unit.tree.covers(line, call) for call in sites)
+                for name in writes(unit, line)
+            }
+            limits = [depends_on(unit, jit, reads(unit, loop.call)) for loop in loops]
+            inline = any(unit.tree.covers(loop.call, call) for loop in loops for call in sites)
+            if inline or any(names & limit for limit in limits):
+                text = f"(tl.num_programs({axis}) - 1 - tl.program_id({axis}))"
+                yield tuple(unit.tree.swap(call, text) for call in sites)
+
+
+@rewrite(
+    "constexpr_sizes",
+    needs="an integer argument that the host takes from a size or stride, or writes as a literal",
+    reason="what is known when compiling needs no register, and divisions by it become multiplications",
+)
+def constexpr_sizes(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """One parameter at a time, then all of a kernel."""
+    for jit in unit.kernels:
+        found = []
+        for parameter in jit.parameters:
+            passed = [(launch, launch.given.get(parameter.name)) for launch in unit.launches_of(jit)]
+            plain = parameter.node.annotation is None
+            bound = any(parameter.name in writes(unit, line) for line in jit.body)
+            if plain and not bound and all(node and whole_number(unit, at, node) for at, node in passed):
+                at = unit.tree.end(parameter.node.name)
+                found.append(Edit(at, at, ": tl.constexpr"))
+        yield from ((edit,) for edit in found)
+        if len(found) > 1:
+            yield tuple(found)
+
+
+@rewrite(
+    "index_width",
+    needs="a program index that is, or is not, widened to 64 bits",
+    reason="32-bit offsets need half the registers; 64-bit ones are added to the pointer once",
+)
+def index_width(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """Widens a read of the index, or narrows all of them and asserts in the host that 32 bits are enough."""
+    for jit in unit.kernels:
+        sites = [call for found in axes(unit, jit).values() for call in found]
+        wide = [(call, cast) for call in sites if (cast := _widened(unit, call)) is not None]
+        for call in sites:
+            if _widened(unit, call) is None and _named(unit, jit, [call]):
+                at = unit.tree.end(call)
+                yield (Edit(at, at, ".to(tl.int64)"),)
+        launches = unit.launches_of(jit)
+        tensors = _tensors(unit, jit)
+        if wide and tensors and all(launch.statement in unit.body(launch.host) for launch in launches):
+            narrow = [Edit(unit.tree.end(call), unit.tree.end(cast), "") for call, cast in wide]
+            guards = [
+                unit.tree.before(
+                    launch.statement,
+                    f"assert max(t.numel() for t in ({', '.join(tensors)},)) < 2**31  # 32-bit offsets\n",
+                )
+                for launch in launches
+            ]
+            yield (*narrow, *guards)
+
+
+def _widened(unit: Unit, call: cst.Call) -> cst.Call | None:
+    above = list(unit.tree.above(call))[:2]
+    if len(above) == 2 and isinstance(above[0], cst.Attribute) and isinstance(above[1], cst.Call):
+        text = squeeze(unit.tree.text(above[1]))
+        return above[1] if re.search(r"\.to\(tl\.int64\)$", text) else None
+    return None
+
+
+def _tensors(unit: Unit, jit: Jit) -> list[str]:
+    """The names of the tensors that every launch of a kernel passes; empty where one is no plain name."""
+    found: list[str] = []
+    for launch in unit.launches_of(jit):
+        for name, node in launch.given.items():
+            parameter = jit.parameter(name)
+            pointed = _is_pointer(unit, jit, name)
+            if parameter is None or parameter.constexpr or not pointed:
+                continue
+            if not isinstance(node, cst.Name):
+                return []
+            found.append(node.value)
+    return list(dict.fromkeys(found))
+
+
+def _is_pointer(unit: Unit, jit: Jit, name: str) -> bool:
+    """Whether a parameter is what loads and stores start from, rather than a part of their offsets."""
+    for call in calls(unit, jit.node, *POINTED):
+        bases = {n.value for n in name_nodes(unit, call.args[0].value)} if call.args else set()
+        if name in bases or name in depends_on(unit, jit, frozenset(bases)):
+            launches = unit.launches_of(jit)
+            return not all(
+                whole_number(unit, launch, launch.given[name]) for launch in launches if name in launch.given
+            )
+    return False
+
+
+@rewrite(
+    "empty_output",
+    needs="`torch.zeros` or `zeros_like` of a tensor that a kernel only stores to",
+    reason="what the kernel overwrites need not be filled first",
+)
+def empty_output(unit: Unit, _: Brief) -> Iterator[Edits]:
+    """`torch.empty` in its place."""
+    for launch in unit.launches:
+        for name, node in launch.given.items():
+            if not isinstance(node, cst.Name) or not _only_stored(unit, launch.kernel, name):
+                continue
+            value = unit.host_value(launch, node)
+            if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
+                continue
+            made = value.func.attr.value
+            if made in ("zeros", "zeros_like", "new_zeros"):
+                yield (unit.tree.swap(value.func.attr, made.replace("zeros", "empty")),)
+
+
+def _only_stored(unit: Unit, jit: Jit, name: str) -> bool:
+    """Whether a pointer is the base of plain stores and of nothing else."""
+    uses = name_nodes(unit, jit.node, name)[1:]
+    for use in uses:
+        call = next((node for node in unit.tree.above(use) if isinstance(node, cst.Call)), None)
+        inside = call is not None and unit.tree.covers(call.args[0], use)
+        if call is None or call not in calls(unit, jit.node, "store") or not inside:
+            return False
+    return bool(uses)
+
+
+LAUNCHES = (
+    launch_numbers,
+    free_number,
+    tuple_grid,
+    permute_axes,
+    group_swizzle,
+    reverse_programs,
+    constexpr_sizes,
+    index_width,
+    empty_output,
+)
