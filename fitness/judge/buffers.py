@@ -235,5 +235,8 @@ def _poison(dtype: str, rng: np.random.Generator) -> Bytes:
     if dtype not in _QUIET_NAN:
         return noise
     unit, quiet = _QUIET_NAN[dtype]
-    poison: Bytes = (noise.view(unit) | unit(quiet)).view(np.uint8)
+    words = noise.view(unit) | unit(quiet)
+    payload = unit((quiet & -quiet) - 1)
+    honest = (words & payload == 0) | (words & payload == payload)  # the NaNs that processors make of 0/0
+    poison: Bytes = np.where(honest, words ^ unit(0x2A), words).view(np.uint8)
     return poison
