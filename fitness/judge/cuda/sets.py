@@ -19,6 +19,7 @@ from populations.dtypes import ITEM_BYTES
 
 GUARD = 4096  # bytes on either side; a multiple of the alignment that PyTorch's allocator gives
 COPIED_BYTES = 64 << 20  # inputs up to this size are compared byte for byte
+ROW_BYTES = 8192  # of larger inputs, as a checksum takes them
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _QUIET_NAN = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000, "float64": 0x7FF8 << 48}
 
@@ -142,6 +143,7 @@ def _seal(data: Tensor) -> Tensor:
     """What tells whether bytes were changed: the bytes themselves, or a checksum of many."""
     if data.numel() <= COPIED_BYTES:
         return data.clone()
-    words = data[: data.numel() // 8 * 8].view(torch.int64)
-    rows = words[: words.numel() // 1024 * 1024].view(-1, 1024)
-    return torch.cat([torch.sum(rows, 0), torch.sum(rows ^ (rows >> 32), 0)])  # wraps around
+    whole = data.numel() // ROW_BYTES * ROW_BYTES
+    rows = data[:whole].view(torch.int64).view(-1, ROW_BYTES // 8)
+    tail = data[whole:].long()
+    return torch.cat([rows.sum(0), (rows ^ (rows >> 32)).sum(0), tail])  # sums wrap around
