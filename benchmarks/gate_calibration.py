@@ -24,9 +24,10 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.gate import elementwise, normalisations, sums
+from benchmarks.gate import attending, elementwise, normalisations, sums, volumes
 from benchmarks.gate.honest import ONE_ACCUMULATOR
 from benchmarks.gate.operation import EVERYDAY, Operation, rows_for
+from benchmarks.gate.steps import bfloat16_steps
 from fitness.card import TensorSpec
 from fitness.judge.bounds import Bound, bounds
 from fitness.judge.compare import compare
@@ -37,6 +38,8 @@ OPERATIONS: tuple[Callable[[], Operation], ...] = (
     sums.depthwise_conv3x3, sums.masked_cumsum,
     sums.total, sums.mean, sums.logsumexp, sums.matmul, sums.conv2d, normalisations.batch_norm,
     sums.linear_gelu, sums.attention,
+    attending.attention, sums.matvec, sums.cumsum, normalisations.softmax_long, normalisations.rms_norm_rows,
+    volumes.rms_norm_channels, volumes.conv_transpose3d, volumes.max_pool3d,
 )  # fmt: skip
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "gate-calibration.md"
 
@@ -75,15 +78,18 @@ class Row:
 def calibrate(
     operation: Operation, lengths: Iterable[int] | None = None, distributions: Iterable[str] | None = None
 ) -> list[Row]:
-    """The declared bound's row, if there is one, and the sampled bound's."""
+    """The declared bound's row, if there is one, the sampled bound's, and that of the bfloat16 version."""
     declared = [Row(operation.name, "declared")] if operation.tolerance else []
     table = [*declared, Row(operation.name, "sampled")]
+    narrow = Row(operation.name, "bfloat16")
     for length in lengths or operation.lengths:
         for number, kind in enumerate(distributions or operation.distributions):
             rng = torch.Generator().manual_seed(1000 * length + number)
             inputs, parameters = operation.arguments(length, rows_for(length), kind, rng)
             judge_case(operation, table, inputs, parameters, kind, length)
-    return table
+            if operation.narrow:
+                judge_narrow(operation, narrow, inputs, parameters, kind, length)
+    return [*table, narrow] if operation.narrow else table
 
 
 def judge_case(
@@ -97,10 +103,7 @@ def judge_case(
     arguments = inputs + parameters
     want = listed(operation.reference(*converted(arguments, torch.float64)))
     dtypes = [y.dtype for y in listed(operation.reference(*arguments))]
-    specs = [
-        TensorSpec(f"out{i}", tuple(y.shape), str(d).removeprefix("torch."))
-        for i, (y, d) in enumerate(zip(want, dtypes, strict=True))
-    ]
+    specs = specified(want, dtypes)
     wide = converted(inputs, torch.float64), converted(parameters, torch.float64)
     for row in table:
         tolerance = operation.tolerance(length) if operation.tolerance and row.bound == "declared" else None
@@ -119,6 +122,42 @@ def judge_case(
             mutant.highest(error(f, arguments, want, allowed, dtypes), where)
 
 
+def judge_narrow(
+    operation: Operation, row: Row, inputs: list[Tensor], parameters: list[Tensor], kind: str, length: int
+) -> None:
+    """Arguments in bfloat16, float32 inside, results rounded; coarse is what rounds every step."""
+    assert operation.narrow is not None
+    inputs, parameters = (
+        converted(converted(tensors, torch.bfloat16), torch.float32) for tensors in (inputs, parameters)
+    )
+    arguments = inputs + parameters
+    want = listed(operation.reference(*converted(arguments, torch.float64)))
+    dtypes = [y.dtype for y in listed(operation.reference(*arguments))]
+    if not operation.keeps:
+        dtypes = [torch.bfloat16 if dtype == torch.float32 else dtype for dtype in dtypes]
+    wide = converted(inputs, torch.float64), converted(parameters, torch.float64)
+    allowed = bounds(operation.narrow(length), *wide, want, specified(want, dtypes))
+    where = f"{kind}, {length}"
+    for name, f in (operation.honest | operation.narrow_honest).items():
+        extreme = row.running if name in ONE_ACCUMULATOR else row.honest
+        extreme.highest(error(f, arguments, want, allowed, dtypes), f"{name}, {where}")
+    if kind in EVERYDAY and length > 2:
+        stepwise = operation.honest.get("pairwise") or next(iter(operation.honest.values()))
+        for f in (bfloat16_steps(stepwise), *operation.coarse.values()):
+            row.bfloat16.setdefault(str(length), Extreme()).highest(
+                error(f, arguments, want, allowed, dtypes), where
+            )
+    for name, f in (operation.mutants | surrogates(operation, 1.05)).items():
+        row.mutants.setdefault(name, Extreme()).highest(error(f, arguments, want, allowed, dtypes), where)
+
+
+def specified(want: list[Tensor], dtypes: list[torch.dtype]) -> list[TensorSpec]:
+    return [
+        TensorSpec(f"out{i}", tuple(y.shape), str(dtype).removeprefix("torch."))
+        for i, (y, dtype) in enumerate(zip(want, dtypes, strict=True))
+    ]
+
+
 def error(
     f: Callable[..., Any],
     arguments: list[Tensor],
@@ -131,7 +170,7 @@ def error(
     return compare(got, want, allowed).max_error
 
 
-def surrogates(operation: Operation) -> dict[str, Callable[..., Any]]:
+def surrogates(operation: Operation, factor: float = 1.0001) -> dict[str, Callable[..., Any]]:
     """What passes for a result without computing one."""
 
     def changed(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
@@ -145,7 +184,7 @@ def surrogates(operation: Operation) -> dict[str, Callable[..., Any]]:
     return {
         "zeros": changed(torch.zeros_like),
         "tail left out": changed(without_tail),
-        "off by 0.01 percent": changed(lambda y: y * 1.0001 if y.is_floating_point() else y + 1),
+        f"off by {factor - 1:.2g}": changed(lambda y: y * factor if y.is_floating_point() else y + 1),
     }
 
 
@@ -166,6 +205,9 @@ over all distributions and lengths. *One accumulator*: the worst of those that s
 float, forwards or backwards. *bf16*, *fp16*: the operation on inputs rounded to that precision, its worst
 error over everyday distributions; shown is the length at which it is least. *Mutant*: the worst error of each
 mutant; shown is the weakest.
+
+Rows *bfloat16*: arguments and results in bfloat16, float32 inside. Rounding a result takes up to all of its
+bound, so honest is near 1; *bf16* there is an implementation that rounds every step to bfloat16.
 
 | operation | bound | honest | where | one accumulator | where | bf16 | fp16 | weakest mutant |
 |---|---|---|---|---|---|---|---|---|
@@ -193,10 +235,10 @@ def least(seen: dict[str, Extreme]) -> tuple[str, float]:
 
 
 def line(row: Row) -> str:
-    weakest = (least(seen) for seen in (row.bfloat16, row.float16, row.mutants))
+    weakest = [least(seen) if seen else None for seen in (row.bfloat16, row.float16, row.mutants)]
     cells = (
         row.operation, row.bound, figure(row.honest.error), row.honest.where, figure(row.running.error),
-        row.running.where, *(f"{figure(error)} ({name})" for name, error in weakest),
+        row.running.where, *(f"{figure(found[1])} ({found[0]})" if found else "–" for found in weakest),
     )  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
 

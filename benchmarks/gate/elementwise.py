@@ -49,6 +49,7 @@ def gelu_tanh() -> Operation:
             "relu": functional.relu,
         },
         lengths=(7, 4096),
+        narrow=declared("gelu_tanh", "COLS", BITS=16),
     )
 
 
@@ -85,6 +86,7 @@ def swiglu() -> Operation:
             ),
         },
         lengths=(7, 4096),
+        narrow=declared("swiglu", "COLS", BITS=16),
     )
 
 
@@ -115,6 +117,7 @@ def rope() -> Operation:
             "copied": lambda x, _c, _s: x,
         },
         lengths=(2, 128),
+        narrow=declared("rope", "DIM", BITS=16),
     )
 
 
@@ -165,4 +168,6 @@ def quantize_int8() -> Operation:
         {"truncated": truncated, "rounds up early": early, "over 128": of_128},
         lengths=(7, 4096),
         distributions=(*EVERYDAY, "large", "tiny", "ties"),
+        narrow=declared("quantize_int8", "COLS", BITS=16),
+        keeps=True,
     )

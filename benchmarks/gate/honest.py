@@ -159,6 +159,17 @@ def scan_doubling(x: Tensor) -> Tensor:
     return x
 
 
+def scan_of_totals(x: Tensor, block: int = 256) -> Tensor:
+    """As two launches do it: totals of blocks and their prefix sums first, then every block by itself."""
+    parts = x.split(block, dim=-1)
+    before = torch.zeros_like(x[..., :1])
+    carries = []
+    for part in parts:
+        carries.append(before)
+        before = before + pairwise(part)
+    return torch.cat([scan_doubling(p) + c for p, c in zip(parts, carries, strict=True)], dim=-1)
+
+
 def scan_sequential(x: Tensor) -> Tensor:
     return torch.from_numpy(np.cumsum(x.numpy(), axis=-1, dtype=np.float32))
 

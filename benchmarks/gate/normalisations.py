@@ -50,6 +50,7 @@ def softmax() -> Operation:
             "half the sum": half,
             "uniform": lambda x: torch.full_like(x, 1 / x.shape[-1]),
         },
+        narrow=declared("softmax", "COLS", BITS=16),
     )
 
 
@@ -94,6 +95,8 @@ def cross_entropy() -> Operation:
             "summed": lambda x, t: functional.cross_entropy(x, t, reduction="sum"),
             "one target": lambda x, t: functional.cross_entropy(x, torch.zeros_like(t)),
         },
+        narrow=lambda n: problem("cross_entropy", CLASSES=n, BATCH=rows_for(n), BITS=16).TOLERANCE,
+        keeps=True,
     )
 
 
@@ -128,6 +131,7 @@ def layer_norm() -> Operation:
             "no bias": lambda x, w, _b: functional.layer_norm(x, x.shape[-1:], w),
             "affine": lambda x, w, b: x * w + b,
         },
+        narrow=declared("layer_norm", "COLS", BITS=16),
     )
 
 
@@ -167,6 +171,81 @@ def rms_norm() -> Operation:
             "no weight": lambda x, r, w: reference(x, r, torch.ones_like(w)),
             "no residual": lambda x, r, w: (reference(x, torch.zeros_like(r), w)[0], x + r),
         },
+        narrow=declared("rms_norm", "COLS", BITS=16),
+    )
+
+
+def rms_norm_rows() -> Operation:
+    def norm(total: h.Sum, form: str = "scale", eps: float = 1e-6) -> Implementation:
+        def compute(x: Tensor, weight: Tensor) -> Tensor:
+            mean = total(x * x) / x.shape[-1] + eps
+            by_form = {
+                "scale": lambda: x * torch.rsqrt(mean) * weight,
+                "folded": lambda: x * (torch.rsqrt(mean) * weight),
+                "division": lambda: x / torch.sqrt(mean) * weight,
+            }
+            return by_form[form]()
+
+        return compute
+
+    def reference(x: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(x, x.shape[-1:], weight, 1e-6)
+
+    return Operation(
+        "rms_norm_rows",
+        reference,
+        lambda n, r, kind, rng: (rows()(n, r, kind, rng)[0], [1 + 0.5 * draw((n,), "normal", rng)]),
+        declared("rms_norm_rows", "COLS"),
+        {
+            **by_sum(norm),
+            "framework's own": reference,
+            "folded": norm(h.lanes, "folded"),
+            "division": norm(h.lanes, "division"),
+            "256 lanes": norm(lambda x: h.lanes(x, 256)),
+        },
+        {
+            "eps 1e-5": norm(h.framework, eps=1e-5),
+            "no weight": lambda x, w: reference(x, torch.ones_like(w)),
+            "half the row": lambda x, w: norm(lambda s: 2 * h.framework(s[..., ::2]))(x, w),
+        },
+        narrow=declared("rms_norm_rows", "COLS", BITS=16),
+    )
+
+
+def softmax_long() -> Operation:
+    """Sums as GPUs do them: no lane gets more than a few hundred terms."""
+
+    def by_lanes(width: int, exp: h.Exp = torch.exp) -> Implementation:
+        return lambda x: h.softmax(x, lambda e: h.lanes(e, width), exp)
+
+    def online(block: int) -> Implementation:
+        def compute(x: Tensor) -> Tensor:
+            top, size = h.online(x, block=block)
+            return torch.exp(x - top) / size
+
+        return compute
+
+    def half(x: Tensor) -> Tensor:
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / (2 * e[..., : (x.shape[-1] + 1) // 2].sum(-1, keepdim=True))
+
+    return Operation(
+        "softmax_long",
+        lambda x: torch.softmax(x, -1),
+        rows(),
+        declared("softmax_long", "COLS"),
+        {
+            "framework": lambda x: torch.softmax(x, -1),
+            "pairwise": lambda x: h.softmax(x, h.pairwise),
+            "1024 lanes": by_lanes(1024),
+            "4096 lanes": by_lanes(4096, h.exp2_form),
+            "online, tiles of 8192": online(8192),
+            "in 12 parts": lambda x: h.softmax(
+                x, lambda e: h.pairwise(torch.cat([h.lanes(part, 1024) for part in e.chunk(12, -1)], -1))
+            ),
+        },
+        {"half the sum": half, "uniform": lambda x: torch.full_like(x, 1 / x.shape[-1])},
+        lengths=(127, 393216),
     )
 
 

@@ -7,7 +7,7 @@ also under the sampled forward model, as a problem that declares nothing would b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +33,10 @@ class Operation:
         reference: computes in the dtype of its arguments.
         arguments: draws (inputs, parameters) for a length, a number of rows and a distribution.
         tolerance: the declaration for a length; None where only the sampled model applies.
+        narrow: the declaration where arguments and results are bfloat16; None where they never are.
+        narrow_honest: for that case, implementations beside the honest ones.
+        coarse: for that case, implementations of too little precision beside an honest one in bfloat16.
+        keeps: whether results stay in float32 there (a loss, a scale).
     """
 
     name: str
@@ -43,6 +47,10 @@ class Operation:
     mutants: dict[str, Implementation]
     lengths: tuple[int, ...] = (7, 127, 4096, 32768)
     distributions: tuple[str, ...] = (*EVERYDAY, "large", "tiny")
+    narrow: Callable[[int], Any] | None = None
+    narrow_honest: dict[str, Implementation] = field(default_factory=dict)
+    coarse: dict[str, Implementation] = field(default_factory=dict)
+    keeps: bool = False
 
 
 def draw(shape: tuple[int, ...], distribution: str, rng: Generator) -> Tensor:
@@ -61,8 +69,8 @@ def problem(name: str, **constants: int) -> ModuleType:
     return read(PROBLEMS / f"{name}.py").execute(constants)
 
 
-def declared(name: str, constant: str) -> Callable[[int], Any]:
-    return lambda n: problem(name, **{constant: n}).TOLERANCE
+def declared(name: str, constant: str, **others: int) -> Callable[[int], Any]:
+    return lambda n: problem(name, **{constant: n}, **others).TOLERANCE
 
 
 def by_sum(make: Callable[[honest.Sum], Implementation]) -> dict[str, Implementation]:

@@ -50,6 +50,7 @@ def depthwise_conv3x3() -> Operation:
             "flipped": lambda x, w: functional.conv2d(x, w.flip(-1), groups=w.shape[0]),
         },
         lengths=(5, 64),
+        narrow=lambda _n: problem("depthwise_conv3x3", CHANNELS=8, BITS=16).TOLERANCE,
     )
 
 
@@ -75,6 +76,31 @@ def masked_cumsum() -> Operation:
         {
             "no mask": lambda x, _mask: torch.cumsum(x, -1),
             "exclusive": lambda x, mask: torch.cumsum(x * mask, -1) - x * mask,
+        },
+        distributions=(*EVERYDAY, "large", "tiny", "positive"),
+    )
+
+
+def cumsum() -> Operation:
+    return Operation(
+        "cumsum",
+        lambda x: torch.cumsum(x, -1),
+        rows(),
+        lambda _n: problem("cumsum").TOLERANCE,
+        {
+            "framework": lambda x: torch.cumsum(x, -1),
+            "sequential": h.scan_sequential,
+            "doubling": h.scan_doubling,
+            "blocks of 16": h.scan_blocked,
+            "blocks of 1024": lambda x: h.scan_blocked(x, 1024),
+            "totals first": h.scan_of_totals,
+        },
+        {
+            "exclusive": lambda x: torch.cumsum(x, -1) - x,
+            "backwards": lambda x: torch.cumsum(x.flip(-1), -1).flip(-1),
+            "no carry": lambda x: torch.cat(
+                [part.cumsum(-1) for part in x.split(max(1, x.shape[-1] // 2), -1)], -1
+            ),
         },
         distributions=(*EVERYDAY, "large", "tiny", "positive"),
     )
@@ -148,6 +174,41 @@ def matmul() -> Operation:
         },
         lengths=(7, 64, 1024, 4096),
         distributions=(*EVERYDAY, "large", "positive"),
+        narrow=lambda _n: problem("matmul").TOLERANCE,
+    )
+
+
+def matvec() -> Operation:
+    def arguments(n: int, _r: int, kind: str, rng: Generator) -> tuple[Arguments, Arguments]:
+        return [draw((33, n), kind, rng), draw((n, 1), kind, rng)], []
+
+    def tiled(size: int) -> Implementation:
+        """A matrix in tiles of ``size`` columns; each thread sums one column of them."""
+
+        def compute(a: Tensor, b: Tensor) -> Tensor:
+            return h.lanes(a * b.T, size)
+
+        return compute
+
+    return Operation(
+        "matvec",
+        lambda a, b: a @ b,
+        arguments,
+        lambda _n: problem("matvec").TOLERANCE,
+        {
+            **by_sum(lambda s: lambda a, b: s(a * b.T)),
+            "tiles of 128": tiled(128),
+            "tiles of 1024": tiled(1024),
+            "split in 8": lambda a, b: h.product(a, b, h.lanes, parts=8),
+            "library": lambda a, b: a @ b,
+        },
+        {
+            "half the terms": lambda a, b: a[:, ::2] @ b[::2],
+            "first half": lambda a, b: 2 * a[:, : (a.shape[1] + 1) // 2] @ b[: (b.shape[0] + 1) // 2],
+        },
+        lengths=(7, 4096, 65536),
+        distributions=(*EVERYDAY, "large"),
+        narrow=lambda _n: problem("matvec").TOLERANCE,
     )
 
 
