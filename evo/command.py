@@ -179,6 +179,8 @@ def run_command_line(arguments: list[str]) -> int:
     """
     arguments = arguments or ["--help"]
     try:
+        for argument in arguments:
+            argument.encode()
         code = typer.main.get_command(app).main(args=arguments, prog_name="kernel-evo", standalone_mode=False)
         print(end="", flush=True)  # a full disk shows here, not after the last word
     except typer.TyperException as error:
@@ -191,6 +193,8 @@ def run_command_line(arguments: list[str]) -> int:
         return 0
     except _told_in_a_line() as error:
         return _one_line(str(error))
+    except UnicodeEncodeError as error:  # Python stands a "surrogate" in for each byte that is not UTF-8
+        return _one_line(f"{error.object!a} is not UTF-8 text: rename the file or folder")
     except OSError as error:
         return _one_line(_told_of(error))
     return code if isinstance(code, int) else 0

@@ -42,7 +42,8 @@ class Judge:
         self._log = log
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fitness.judge"],
+                # -P: a random.py in the current folder is not Python's random.
+                [sys.executable, "-P", "-m", "fitness.judge"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -117,10 +118,8 @@ class Judge:
     def _died(self) -> DeviceError:
         self.close()
         lines = self._log.read_text(errors="replace").strip().splitlines()
-        last = lines[-1] if lines else "no message"
-        return DeviceError(
-            f"the judge ended with status {self._process.returncode}: {last} (its log: {self._log})"
-        )
+        said = f"{lines[-1]} (its log: {self._log})" if lines else "no message; a problem file may not exit"
+        return DeviceError(f"the judge ended with status {self._process.returncode}: {said}")
 
 
 def passed_on() -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from populations.database import explained
 from populations.events import Event, Judged, Promoted, Proposed, Resumed, Started, Stillborn, load
 from populations.folder import LOG, SETTINGS, RunError, require_run
 from populations.kernel import source_sha
@@ -35,7 +36,7 @@ def check(folder: Path | str) -> list[str]:
     folder = require_run(Path(folder))
     faults = list(_settings_faults(folder))
     try:
-        with EventLog.open(folder, readonly=True) as log:
+        with EventLog.open(folder, readonly=True) as log, explained(folder):
             log.db.executescript(f"PRAGMA temp_store = MEMORY; BEGIN; {REBUILT}")  # BEGIN: one moment in time
             faults += _file_faults(log.db)
             history = _History(log.db)
@@ -45,15 +46,18 @@ def check(folder: Path | str) -> list[str]:
             faults += history.closing_faults()
             faults += _source_faults(log.db, history.sources)
             faults += _table_faults(log.db)
-    except (sqlite3.DatabaseError, RunError) as why:
-        cause = why.__cause__ if isinstance(why, RunError) else why
-        if getattr(cause, "sqlite_errorcode", 0) & 0xFF not in (
-            sqlite3.SQLITE_CORRUPT,
-            sqlite3.SQLITE_NOTADB,
-        ):
+    except RunError as why:
+        if not _damage(why.__cause__):
             raise
-        faults.append(f"{LOG} is damaged: {cause}.")
+        faults.append(f"{LOG} is damaged: {why.__cause__}.")
     return faults
+
+
+def _damage(cause: BaseException | None) -> bool:
+    """Whether the file is at fault: its pages, a table that is gone, bytes that are no text."""
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    at_fault = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+    return isinstance(cause, sqlite3.DatabaseError) and code in at_fault
 
 
 class _History:

@@ -271,8 +271,14 @@ class Run:
         columns = [field.name for field in fields(Member) if field.name != "run"]
         for row in self.log.query(f"SELECT {', '.join(columns)} FROM individuals {clause}", *values):
             told: dict[str, Any] = dict(zip(columns, row, strict=True))
-            told["parents"] = tuple(json.loads(told["parents"]))
-            told["status"] = Outcome(told["status"]) if told["status"] else None
+            try:
+                told["parents"] = tuple(json.loads(told["parents"]))
+                told["status"] = Outcome(told["status"]) if told["status"] else None
+            except (ValueError, TypeError) as why:
+                raise RunError(
+                    f"run {self.path}: what is stored of kernel {told['id']} is damaged ({why}): "
+                    f"`kernel-evo check {self.path}` says more"
+                ) from why
             told["general"] = None if told["general"] is None else bool(told["general"])
             told["promoted"] = bool(told["promoted"])
             yield Member(**told, run=self)

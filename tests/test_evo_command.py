@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,6 +123,12 @@ def test_output_that_a_full_disk_refuses_ends_in_one_line() -> None:
     refused(Answer(done.returncode, "", done.stderr), "No space left on device", "free some space")
 
 
+def test_a_file_named_like_a_module_of_python_breaks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('not the random you think')\n")
+    done = process_from_elsewhere("problems", "random.py", cwd=tmp_path)
+    refused(done, "random.py", "not the random you think")
+
+
 def process_from_elsewhere(*arguments: str, cwd: Path) -> Answer:
     """As the installed command: the current folder is not on Python's path."""
     done = subprocess.run(
@@ -139,6 +145,63 @@ def test_a_judge_that_dies_leaves_the_log_it_speaks_of(tmp_path: Path) -> None:
     log = Path(done.stderr.partition("its log: ")[2].rstrip(")\n"))
     assert "last words" in log.read_text()
     shutil.rmtree(log.parent)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status", "runs/\udcff"], ["run", "\udcff.py"], ["run", "softmax", "--run-dir", "\udcff"]]
+)
+def test_a_name_that_is_not_utf_8_is_refused_in_one_line(arguments: list[str]) -> None:
+    refused(kernel_evo(*arguments), "\\udcff", "not UTF-8")
+
+
+def test_a_folder_that_is_not_utf_8_is_refused_in_one_line(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+    (odd / "mine.py").write_text("x = 1\n")
+    refused(process_from_elsewhere("run", "mine.py", *INSTANT, "--evaluations", "2", cwd=odd), "not UTF-8")
+
+
+def test_a_terminal_that_lacks_a_letter_still_shows_the_rest(made: tuple[Path, dict[str, object]]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evo", "top", str(made[0] / "\N{LATIN SMALL LETTER E WITH ACUTE}")],
+        capture_output=True, text=True, timeout=60, cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    refused(Answer(done.returncode, done.stdout, done.stderr), "\\xe9", "no run")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE individuals SET status = 'weird'",
+        "UPDATE individuals SET parents = 'x'",
+        "UPDATE sources SET text = CAST(x'ff00' AS TEXT)",
+        "DROP TABLE asks",
+        "DROP TABLE individuals",
+        "DROP TABLE events",
+    ],
+)
+def test_a_damaged_log_is_told_in_one_line_and_found_by_check(
+    damage: str, made: tuple[Path, dict[str, object]], tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(made[0], path)
+    with closing(sqlite3.connect(path / "run.db")) as db:
+        db.execute(damage)
+        db.commit()
+    for command in (
+        ["status"],
+        ["top"],
+        ["show", "best"],
+        ["lineage", "best"],
+        ["diff", "1", "2"],
+        ["replay"],
+    ):
+        done = kernel_evo(command[0], path, *command[1:])
+        if done.returncode != 0:
+            refused(done, str(path))
+    found = kernel_evo("check", path)
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
 
 
 def test_an_unknown_settings_key_is_refused_by_name(tmp_path: Path) -> None:

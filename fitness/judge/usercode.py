@@ -33,7 +33,7 @@ def user_code(where: str, what: str, todo: str) -> Iterator[None]:
             yield
     except ProblemError:
         raise
-    except (Exception, SystemExit) as why:  # the user's code may raise anything
+    except (Exception, SystemExit, KeyboardInterrupt) as why:  # the user's code may raise anything
         message = " ".join(str(why).split())[:MESSAGE_CHARACTERS]
         if "cuda" in message.lower():
             todo = "leave tensors on the CPU, the judge puts them where they belong"
