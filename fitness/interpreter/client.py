@@ -27,7 +27,7 @@ class Interpreter:
         folder: home and temporary folder of the process.
 
     Raises:
-        DeviceError: it does not start, for example because triton is not installed.
+        DeviceError: there is no gcc.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,10 +44,7 @@ class Interpreter:
                 start_new_session=True,
             )
         self._requests = ours
-        if not select.select([ours], [], [], START_S)[0] or ours.recv(64) != b"ready":
-            self.close()
-            lines = self._log.read_text(errors="replace").strip().splitlines()
-            raise DeviceError(f"the interpreter does not start: {lines[-1] if lines else 'no message'}")
+        self._ready = False  # it imports while we go on
 
     def fork(self, order: dict[str, Any], inputs: int, outputs: int) -> socket.socket:
         """A confined child for one case of a plan; returns the channel to it.
@@ -57,8 +54,9 @@ class Interpreter:
             inputs, outputs: descriptors of the argument sets' files.
 
         Raises:
-            DeviceError: the process is gone.
+            DeviceError: the process is gone, or never started, for example because triton is not installed.
         """
+        self._await_ready()
         channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, contextlib.ExitStack() as ours:
             request = os.memfd_create("plan", os.MFD_CLOEXEC)
@@ -84,6 +82,15 @@ class Interpreter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _await_ready(self) -> None:
+        if self._ready:
+            return
+        if not select.select([self._requests], [], [], START_S)[0] or self._requests.recv(64) != b"ready":
+            self.close()
+            lines = self._log.read_text(errors="replace").strip().splitlines()
+            raise DeviceError(f"the interpreter does not start: {lines[-1] if lines else 'no message'}")
+        self._ready = True
 
     def _environment(self) -> dict[str, str]:
         folder = str(self._folder.absolute())

@@ -29,12 +29,14 @@ from pydantic import TypeAdapter
 from fitness import machine
 from fitness.card import ProblemCard
 from fitness.cpp import build
+from fitness.interpreter.client import Interpreter
 from fitness.judge import floor
 from fitness.judge.bench import Bench
 from fitness.judge.cpu_rig import CpuRig
 from fitness.judge.gate import judged
+from fitness.judge.interpreted import InterpreterBench, InterpreterRig
 from fitness.judge.mutants import strengthen
-from fitness.judge.problem import load
+from fitness.judge.problem import Problem, load
 from fitness.judge.rig import Rig
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
@@ -62,7 +64,7 @@ class Service:
         self._leased = False
         self._target = "cpu"
         self._rig: Rig | None = None  # None: no problem opened yet
-        self._bench: Bench | None = None
+        self._bench: Bench | InterpreterBench | None = None
 
     @property
     def lost(self) -> bool:
@@ -77,14 +79,13 @@ class Service:
         """
         if request["do"] == "open":
             self._target = request.get("target", "cpu")
-            self._rig = _cpu_rig(request) if self._target == "cpu" else _cuda_rig(self._say)
-            self._bench = _opened(request, self._target, self._rig)
+            self._rig, self._bench = _opened(request, self._target, self._leases, self._say)
             return CARD.dump_python(traced(self._bench.problem), mode="json")
         if self._bench is None or self._rig is None:
             raise DeviceError("the judge was asked before a problem was opened")
         if request["do"] == "device":
             return self._rig.facts
-        if not self._leased:
+        if not self._leased and self._rig.policies:
             self._leases.enter_context(machine.lease(self._target, patience_s=LEASE_S))
             self._leased = True
         if request["do"] == "calibrate":
@@ -117,7 +118,20 @@ def main() -> None:
                 os._exit(0)  # an orderly end would ask the lost device to free its memory
 
 
-def _opened(request: dict[str, Any], target: str, rig: Rig) -> Bench:
+def _opened(
+    request: dict[str, Any], target: str, leases: ExitStack, say: Callable[[dict[str, Any]], None]
+) -> tuple[Rig, Bench | InterpreterBench]:
+    if target == "interpreter":  # kernels for a GPU, where there is none
+        interpreter = leases.enter_context(Interpreter(Path(request["folder"])))
+        rig = InterpreterRig(interpreter, sandboxed=request["sandboxed"])
+        return rig, InterpreterBench(_loaded(request, "cuda", rig), rig, verifier=verifier_hash())
+    timed = _cpu_rig(request) if target == "cpu" else _cuda_rig(say)
+    problem = _loaded(request, target, timed)
+    return timed, Bench(problem, timed, machine=timed.facts, verifier=verifier_hash())
+
+
+def _loaded(request: dict[str, Any], target: str, rig: Rig) -> Problem:
+    """The problem in this target's sizes, its checking inputs strengthened."""
     problem = load(
         request["problem"],
         seed=request["seed"],
@@ -125,11 +139,10 @@ def _opened(request: dict[str, Any], target: str, rig: Rig) -> Bench:
         memory_bytes=rig.memory_bytes,
         target=target,
     )
-    problem = strengthen(
+    return strengthen(
         problem,
         lambda loaded, draw, outputs: judged(loaded, draw, outputs).max_error,
     )
-    return Bench(problem, rig, machine=rig.facts, verifier=verifier_hash())
 
 
 def _cpu_rig(request: dict[str, Any]) -> Rig:

@@ -15,26 +15,32 @@ import socket
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from fitness import plan
+import torch
+
+from fitness import machine, plan
 from fitness.card import Case, TensorSpec
 from fitness.interpreter import MOST_PROGRAMS
 from fitness.interpreter.client import Interpreter
+from fitness.judge.bench import Bench
 from fitness.judge.buffers import ArgumentSets, Slot
 from fitness.judge.course import Course
 from fitness.judge.loaded import LoadedCase
+from fitness.judge.problem import Problem
 from fitness.judge.rig import Check, Contender, KernelDied, Sets
 from fitness.plan import CasePlan, Launch, LaunchPlan
 from fitness.target import DeviceError
-from populations.calibration import Floor
-from populations.verdict import Outcome
+from populations.calibration import Calibration, Floor
+from populations.verdict import Outcome, Stage, Verdict
 
 SLOWER = 12  # how much more time than a compiled kernel an interpreted one is given
 CPU_S = 300
 MEMORY = 6 << 30  # address space; the imports alone take one
+MEMORY_OF_CASES = 512 << 20  # larger ones would take minutes
 SIGNALS = {
     signal.SIGSEGV: "segmentation fault (it went outside its arguments, or wrote to an input)",
     signal.SIGBUS: "bus error",
@@ -160,13 +166,18 @@ class InterpreterRig:
     """
 
     policies: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     rounds = 0
     numerics = "interpreter"
+    lost = False
+    memory_bytes: int | None = MEMORY_OF_CASES
 
     def __init__(self, interpreter: Interpreter, *, sandboxed: bool) -> None:
         self._interpreter = interpreter
         self._sandboxed = sandboxed
         self.isolation = "process" if sandboxed else "weak"
+        self.cache_bytes = machine.cache_bytes()
+        self.facts = {**machine.facts(), "torch": torch.__version__}
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
         """See Rig."""
@@ -200,6 +211,67 @@ class InterpreterRig:
     def quiet(self) -> AbstractContextManager[object]:
         """See Rig."""
         return nullcontext()
+
+
+class InterpreterBench:
+    """Stands where a ``Bench`` does: checks a kernel on the cases that its plan lets the interpreter run.
+
+    Args:
+        problem: the loaded problem, its checking inputs strengthened.
+        rig: how kernels are run.
+        verifier: hash of this verifier.
+    """
+
+    def __init__(self, problem: Problem, rig: InterpreterRig, *, verifier: str) -> None:
+        self.problem = problem
+        self._rig = rig
+        self._verifier = verifier
+
+    def calibrate(self) -> Calibration:
+        """There is nothing to measure."""
+        return Calibration((), (), (), self._rig.facts)
+
+    def screen(self, kernel: Path) -> Verdict:
+        """Smoke and search gate."""
+        return self._judged(kernel, promotion=False)
+
+    def promote(self, kernel: Path) -> Verdict:
+        """All gates and derived cases."""
+        return self._judged(kernel, promotion=True)
+
+    def _judged(self, kernel: Path, *, promotion: bool) -> Verdict:
+        lowered = plan.read(kernel.read_bytes())
+        planned = {case.case: case for case in lowered.cases}
+        wanted = [loaded for loaded in self.problem.cases if loaded.case.name in planned]
+        skipped = {
+            loaded.case.name: why
+            for loaded in wanted
+            if (why := uninterpreted(planned[loaded.case.name], lowered)) is not None
+        }
+        runnable = [loaded for loaded in wanted if loaded.case.name not in skipped]
+        if not runnable:
+            why = next(iter(skipped.values()), "no case of it is small enough")
+            return self._unchecked(f"lowered, numbers not checked: {why}")
+        bench = Bench(
+            replace(self.problem, cases=runnable), self._rig, machine=self._rig.facts, verifier=self._verifier
+        )
+        verdict = bench.promote(kernel) if promotion else bench.screen(kernel)
+        if verdict.status is Outcome.LOWERED:
+            return self._unchecked(f"lowered, numbers not checked: {verdict.reason}")
+        notes = tuple(f"{name}: not run by the interpreter: {why}" for name, why in skipped.items())
+        checked = any(loaded.case.derived for loaded in runnable)
+        return replace(verdict, notes=(*verdict.notes, *notes), general=verdict.general if checked else None)
+
+    def _unchecked(self, reason: str) -> Verdict:
+        return Verdict(
+            Outcome.LOWERED,
+            Stage.BUILD,
+            reason,
+            numerics="none",
+            isolation=self._rig.isolation,
+            verifier=self._verifier,
+            notes=self.problem.card.notes,
+        )
 
 
 def uninterpreted(case: CasePlan, lowered: LaunchPlan) -> str | None:
