@@ -22,8 +22,8 @@ from populations.verdict import Verdict
 class LoweredTarget:
     """Where there is no accelerator and the language is Triton (see fitness.target.Target).
 
-    Its verdicts are ``correct`` at best: numbers checked by Triton's interpreter on the cases that it can run,
-    nothing timed. What it cannot check is ``lowered``, and the reason says why.
+    Its verdicts are ``correct`` at best: numbers checked by Triton's interpreter on the cases that it can
+    run, nothing timed. What it cannot check is ``lowered``, and the reason says why.
 
     Args:
         problem: name of a built-in problem, or path of a problem file.

@@ -259,8 +259,10 @@ class InterpreterBench:
         if verdict.status is Outcome.LOWERED:
             return self._unchecked(f"lowered, numbers not checked: {verdict.reason}")
         notes = tuple(f"{name}: not run by the interpreter: {why}" for name, why in skipped.items())
-        checked = any(loaded.case.derived for loaded in runnable)
-        return replace(verdict, notes=(*verdict.notes, *notes), general=verdict.general if checked else None)
+        derived = any(loaded.case.derived for loaded in self.problem.cases)
+        unknown = derived and not any(loaded.case.derived for loaded in runnable)
+        general = None if unknown else verdict.general
+        return replace(verdict, notes=(*verdict.notes, *notes), general=general)
 
     def _unchecked(self, reason: str) -> Verdict:
         return Verdict(
