@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
-STRICT = ConfigDict(extra="forbid", strict=False)
+STRICT = ConfigDict(extra="forbid", strict=False, ser_json_inf_nan="constants")
 SCRATCH_BYTES = 256 << 20  # of one plan
 LAUNCHES = 64  # of one plan
 CONSTANT_ELEMENTS = 4096  # of one host constant

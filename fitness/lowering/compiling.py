@@ -34,6 +34,7 @@ from fitness.plan import KernelSpec
 
 Json = dict[str, Any]
 PLAIN = (int, float, bool, str, type(None))
+LIBDEVICE = tuple(f"triton.language.extra.{middle}libdevice" for middle in ("", "cuda.", "hip."))
 KEPT = frozenset({"cubin", "hsaco", "json", "ptx", "amdgcn"})
 TRAITS = {
     "registers": r"Used (\d+) registers",
@@ -100,6 +101,8 @@ def _in_language(found: Any) -> bool:
     if found in (triton.cdiv, triton.next_power_of_2, tl.core.extern_elementwise):
         return found is not tl.core.extern_elementwise  # it links libraries by path
     home = getattr(found, "__module__", "") or ""
+    if home in LIBDEVICE:
+        return True
     known = isinstance(found, type) or type(found).__name__ == "ConstexprFunction"
     return known and home.startswith("triton.language")
 

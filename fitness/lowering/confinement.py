@@ -6,7 +6,6 @@ import ctypes
 import os
 import select
 import signal
-import site
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,5 +66,6 @@ class Confinement:
 def _interpreter_folders() -> list[Path]:
     """Where Python, torch, Triton and this package lie: children may read there and run what is there."""
     ours = Path(__file__).resolve().parents[1]
-    found = {Path(sys.prefix), Path(sys.base_prefix), ours, *map(Path, site.getsitepackages())}
+    installed = {Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
+    found = {Path(sys.prefix), Path(sys.base_prefix), ours, *installed}
     return sorted(path.resolve() for path in found if path.resolve() != Path("/usr") and path.exists())

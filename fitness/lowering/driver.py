@@ -116,6 +116,7 @@ class Recorder:
         kernels: the distinct specialisations so far, as plan data.
         choices: configuration of each autotuned function.
         tuned: how many configurations each autotuned function has.
+        tuning: set when a function was tuned.
     """
 
     def __init__(self, facts: Facts, asked: dict[str, int]) -> None:
@@ -123,6 +124,7 @@ class Recorder:
         self.kernels: list[Json] = []
         self.choices: dict[str, Json] = {}
         self.tuned: dict[str, int] = {}
+        self.tuning = False
         self._facts = facts
         self._asked = asked
         self._target = target_of(facts)
@@ -144,6 +146,7 @@ class Recorder:
         """A pretended time: the configuration asked for is fastest, then those after it."""
         name, total = tuner.base_fn.__name__, len(tuner.configs)
         self.tuned[name] = total
+        self.tuning = True
         if config not in tuner.configs:
             return float(total)
         rank = (tuner.configs.index(config) - self._asked.get(name, 0)) % total

@@ -152,7 +152,7 @@ class Policy(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         said = self._disguise.said
         raise Refused(
-            f"{said or func} computes with the framework (operation {func}); a host function may only launch, "
+            f"{said or func} computes with the framework (operation {func}); the host may only launch, "
             "view, allocate, fill, copy and cast"
         )
 
