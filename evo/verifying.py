@@ -10,29 +10,53 @@ import fitness
 from evo.settings import SettingsError
 from evo.summary import verdict_summary
 from evo.toolset import LANGUAGES
-from fitness.verify import judge_once
+from fitness.verify import judge_once, resolved
 from populations.kernel import Kernel
 from populations.text import read_text
 from populations.verdict import Stage, Verdict
 
 
-def verified(file: Path, problem: str, target: str, sandboxed: bool) -> tuple[Verdict, dict[str, Any]]:
+def verified(
+    file: Path, problem: str, target: str, sandboxed: bool, entry: str | None = None, arch: str = "sm_90"
+) -> tuple[Verdict, dict[str, Any]]:
     """The verdict on a kernel in a file, and the same as the JSON document.
 
+    Args:
+        file: a kernel; one that ends in .py is Triton.
+        problem, target: as the command line takes them.
+        sandboxed: whether the kernel is confined.
+        entry: name of a Triton kernel's host function; None: the usual ones.
+        arch: what Triton kernels are lowered for where there is no GPU.
+
     Raises:
-        SettingsError: the file cannot be read.
+        SettingsError: the file cannot be read, or a C++ kernel is given an entry.
         FitnessError: the problem or the machine is at fault.
     """
-    target = "cpu" if target == "auto" else target
+    language = "triton" if file.suffix == ".py" else LANGUAGES.get(target, "cpp")
+    if entry is not None and language == "cpp":
+        raise SettingsError(
+            f"--entry {entry}: a C++ kernel's entry is always kernel_function; leave --entry out"
+        )
+    target = resolved(target, language)
     try:
-        kernel = Kernel(read_text(file), LANGUAGES.get(target, "cpp"))
+        kernel = Kernel(read_text(file), language)
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}; check the path") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{file} is not UTF-8 text: name a file with a kernel's source") from None
     with (
         fitness.scratch_folder() as folder,
-        closing(fitness.open_target(target, problem, folder=folder, seed=0, sandboxed=sandboxed)) as opened,
+        closing(
+            fitness.open_target(
+                target,
+                problem,
+                folder=folder,
+                sandboxed=sandboxed,
+                language=language,
+                entry=entry,
+                arch=arch,
+            )
+        ) as opened,
     ):
         verdict = judge_once(opened, kernel)
         # The target measured its baselines only if the kernel came as far as the timer.

@@ -41,7 +41,25 @@ def scratch_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandboxed: bool = True) -> Target:
+def resolved(target: str, language: str = "cpp") -> str:
+    """What "auto" means for kernels of a language: the GPU for Triton, where there is one, else the CPU."""
+    if target != "auto":
+        return target
+    gpu = Path("/dev/kfd").exists() or any(Path("/dev").glob("nvidia[0-9]*"))
+    return "cuda" if language == "triton" and gpu else "cpu"
+
+
+def open_target(
+    target: str,
+    problem: str,
+    *,
+    folder: Path,
+    seed: int = 0,
+    sandboxed: bool = True,
+    language: str = "cpp",
+    entry: str | None = None,
+    arch: str = "sm_90",
+) -> Target:
     """The named target with a problem loaded.
 
     Args:
@@ -50,6 +68,9 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
         folder: for libraries and logs.
         seed: of the held-out shapes.
         sandboxed: whether candidates are confined.
+        language: of the kernels. Triton ones on "cpu" are lowered and interpreted, never timed.
+        entry: name of a Triton kernel's host function; None: the usual ones.
+        arch: what Triton kernels are lowered for where there is no GPU.
 
     Raises:
         FitnessError: unknown target, or what opening it says.
@@ -70,10 +91,15 @@ def open_target(target: str, problem: str, *, folder: Path, seed: int = 0, sandb
         raise DeviceError(
             f"--target {target} is not known; use one of {', '.join(TARGETS)}, or package.module:Name"
         )
+    target = resolved(target, language)
     if target == "cuda":
         from fitness.cuda import CudaTarget
 
-        return CudaTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)
+        return CudaTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed, entry=entry)
+    if language == "triton":
+        from fitness.lowered import LoweredTarget
+
+        return LoweredTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed, arch=arch, entry=entry)
     from fitness.cpu import CpuTarget  # here, so that importing fitness stays cheap
 
     return CpuTarget(problem, folder=folder, seed=seed, sandboxed=sandboxed)
@@ -95,14 +121,16 @@ def verify(
     target: str = "auto",
     seed: int = 0,
     sandboxed: bool = True,
+    entry: str | None = None,
+    arch: str = "sm_90",
 ) -> Verdict:
     """The whole gate and the timer on one kernel: what ``kernel-evo verify`` does.
 
     Args:
         source: the kernel's text.
         problem: name of a built-in problem, or path of a problem file.
-        language: of the source.
-        target: see ``open_target``.
+        language: of the source: "cpp" or "triton".
+        target, entry, arch: see ``open_target``.
         seed: of the held-out shapes.
         sandboxed: whether the kernel is confined.
 
@@ -110,7 +138,16 @@ def verify(
         FitnessError: the problem or the machine is at fault, not the kernel.
     """
     with scratch_folder() as folder:
-        opened = open_target(target, problem, folder=folder, seed=seed, sandboxed=sandboxed)
+        opened = open_target(
+            target,
+            problem,
+            folder=folder,
+            seed=seed,
+            sandboxed=sandboxed,
+            language=language,
+            entry=entry,
+            arch=arch,
+        )
         try:
             return judge_once(opened, Kernel(source, language))
         finally:
