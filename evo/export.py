@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from fitness.card import Case, ProblemCard
+from fitness.cpp import FLAGS
 from populations import folder
 from populations.dtypes import C_TYPES
 from populations.folder import RunError
@@ -76,6 +77,7 @@ def _header(run: Run, member: Member, verdict: Verdict, card: ProblemCard) -> st
         f"machine   {', '.join(f'{key} {value}' for key, value in machine.items())}",
         f"speed-up  {_speed(verdict, card)}",
         f"general   {_general(verdict)}",
+        *([f"build     g++ {' '.join(FLAGS)} -o kernel.so kernel.cpp"] if member.language == "cpp" else []),
         f"lineage   {lineage}",
         f"source    sha256 {member.source_sha}",
         f"verifier  {verdict.verifier}",

@@ -70,7 +70,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "policy": "warm or cold",
         "round": "from 1, in the order measured",
         "contender": "`kernel`, or the name of the baseline it was paired with",
-        "seconds": "seconds a call, median of the round",
+        "seconds": "seconds a call, lower quartile of the round's blocks",
     },
     "operators": {
         "operator": "name",

@@ -85,10 +85,10 @@ def test_the_built_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     code = (
         "import evo, operators, fitness, populations, fitness.native as n, pathlib\n"
         "from populations.seeds import seeds\n"
-        "print(evo.__file__, len(seeds('softmax', 'cpp')), fitness.problem_names()[0],"
+        "print(evo.__file__, len(seeds('softmax', 'cpp')), 'softmax' in fitness.problem_names(),"
         " (pathlib.Path(n.__file__).parent / 'runner.c').exists())"
     )
     paths = {**os.environ, "PYTHONPATH": here}
     done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, cwd=tmp_path, env=paths)
-    assert done.stdout.split()[1:] == ["2", "cross_entropy", "True"], done.stderr
+    assert done.stdout.split()[1:] == ["2", "True", "True"], done.stderr
     assert str(tmp_path) in done.stdout
