@@ -12,6 +12,7 @@ A bad kernel is no error but a ``Verdict``. Importing this package loads neither
 from __future__ import annotations
 
 from fitness.card import Case, ProblemCard, TensorSpec
+from fitness.outline import outlines
 from fitness.target import Admission, Built, DeviceError, FitnessError, ProblemError, Target
 from fitness.verify import open_target, problem_names, scratch_folder, verify
 
@@ -26,6 +27,7 @@ __all__ = [
     "Target",
     "TensorSpec",
     "open_target",
+    "outlines",
     "problem_names",
     "scratch_folder",
     "verify",

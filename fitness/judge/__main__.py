@@ -4,6 +4,7 @@ It reads one JSON request a line from standard input and answers with one JSON l
 its standard output; whatever else prints (a problem file, PyTorch) goes to standard error.
 
     {"do": "open", "target": …, "problem": …, "seed": …, "folder": …, "sandboxed": …}   → the problem's card
+    {"do": "outline", "target": …, "problems": […], "whole": …}         → their cards, nothing run
     {"do": "device"}                                                    → facts about the device
     {"do": "calibrate"}                                                 → a Calibration
     {"do": "screen" | "promote", "kernel": path}                        → a Verdict
@@ -36,7 +37,7 @@ from fitness.judge.cpu_rig import CpuRig
 from fitness.judge.gate import judged
 from fitness.judge.interpreted import InterpreterBench, InterpreterRig
 from fitness.judge.mutants import strengthen
-from fitness.judge.problem import Problem, load
+from fitness.judge.problem import Problem, load, outline
 from fitness.judge.rig import Rig
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
@@ -81,6 +82,9 @@ class Service:
             self._target = request.get("target", "cpu")
             self._rig, self._bench = _opened(request, self._target, self._leases, self._say)
             return CARD.dump_python(traced(self._bench.problem), mode="json")
+        if request["do"] == "outline":
+            how = {"target": request["target"], "whole": request["whole"]}
+            return [CARD.dump_python(outline(p, **how), mode="json") for p in request["problems"]]
         if self._bench is None or self._rig is None:
             raise DeviceError("the judge was asked before a problem was opened")
         if request["do"] == "device":

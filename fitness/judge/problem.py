@@ -83,12 +83,7 @@ def load(
     Raises:
         ProblemError: it can't be loaded; one line that says what, where and what to do.
     """
-    source = read(_path(spec))
-    given = Program(source, {})
-    sizes = declared_sizes(given, source, target)
-    if sizes:
-        source = source.resized(sizes)
-        given = Program(source, {})
+    source, given = _sized(spec, target)
     policy = declared_policy(given)
     check_tolerance(given)
     plans = declared_cases(given, source, seed)
@@ -148,6 +143,41 @@ def load(
         notes=tuple(notes),
     )
     return Problem(card, loaded)
+
+
+def outline(spec: str, *, target: str, whole: bool) -> ProblemCard:
+    """A problem's card in a target's sizes, unproven: nothing is computed and no device is needed.
+
+    Args:
+        spec: see ``load``.
+        target: see ``load``.
+        whole: with all declared cases, not just the given one.
+
+    Raises:
+        ProblemError: see ``load``.
+    """
+    source, given = _sized(spec, target)
+    plans = declared_cases(given, source, seed=0) or [Plan(GIVEN, {}, timed=True)]
+    return ProblemCard(
+        name=source.path.stem,
+        path=source.where,
+        sha=source.sha,
+        summary=source.summary,
+        tolerance=describe(getattr(given.module, "TOLERANCE", None)),
+        policy=declared_policy(given) or "cold",
+        cases=tuple(_case(source, plan)[0] for plan in (plans if whole else plans[:1])),
+    )
+
+
+def _sized(spec: str, target: str) -> tuple[Source, Program]:
+    """A problem's file with the sizes of a target, executed."""
+    source = read(_path(spec))
+    given = Program(source, {})
+    sizes = declared_sizes(given, source, target)
+    if not sizes:
+        return source, given
+    source = source.resized(sizes)
+    return source, Program(source, {})
 
 
 def _card_cases(given: Case, loaded: list[LoadedCase], skipped: list[Case]) -> tuple[Case, ...]:
