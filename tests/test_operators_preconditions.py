@@ -41,6 +41,8 @@ ROWS = "for (int64_t r = 0; r < rows; ++r)"
     ("name", "body"),
     [
         ("fuse", f"{LOOP} out[i] = x[i]; {LOOP} out[i] = out[n - 1 - i];"),
+        ("prefetch", f"{LOOP} {{ const int64_t k = rows + i; out[k] = x[k]; }}"),
+        ("prefetch", f"{LOOP} {{ const float* at = x + rows; out[i] = at[i]; }}"),
         ("fuse", f"float s = 0; {LOOP} s += x[i]; {LOOP} out[i] = s;"),
         ("fuse", f"{LOOP} out[i] = x[i]; for (int64_t i = 0; i < rows; ++i) out[i] += 1;"),
         ("fuse", f"float s = 0; {LOOP} s += x[i]; const float t = s * 2; {LOOP} out[i] = t;"),

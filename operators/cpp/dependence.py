@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from operators.cpp.effects import Access, Effects, effects, offsets_in, split_at, split_terms
+from operators.cpp.effects import Access, Effects, effects
 from operators.cpp.nodes import Node
+from operators.cpp.offsets import offsets_in, split_at, split_terms
 from operators.cpp.scalars import called
 from operators.cpp.structure import Loop, squeeze
 from operators.cpp.syntax import Unit

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from operators.cpp.blocks import strip
 from operators.cpp.clauses import Directive
 from operators.cpp.dependence import follow_together, lane
-from operators.cpp.effects import Access, effects, roots_in
+from operators.cpp.effects import Access, effects
 from operators.cpp.loops import loose
+from operators.cpp.offsets import roots_in
 from operators.cpp.rewrite import rewrite
 from operators.cpp.scalars import types_in
 from operators.cpp.structure import Loop
@@ -64,7 +65,11 @@ def prefetch(unit: Unit, brief: Brief) -> Iterator[Edits]:
         types = types_in(unit, loop.function)
         inputs = {p.name for p in loop.function.parameters if p.const}
         loads = [a for a in reversed(found.loads) if _walks(a, loop) and a.root in inputs]
-        walked = {a.base: a for a in loads if types.get(a.base, "").endswith("*")}
+        walked = {
+            a.base: a
+            for a in loads
+            if types.get(a.base, "").endswith("*") and not _named_inside(a, found.declared)
+        }
         for access in walked.values():
             block = unit.fresh(f"{loop.var}_block")
             size, sized = unit.knob("PREFETCH_BLOCK", 256, (64, 256, 1024))
@@ -172,6 +177,13 @@ alignas(64) {ctype} {values}[{count}];
 }}
 {stream}_done();
 {loop.header(at)} {own}"""
+
+
+def _named_inside(access: Access, declared: frozenset[str]) -> bool:
+    """Whether an access needs a name of the loop's body, which does not exist before the loop."""
+    return access.base in declared or (
+        access.index is not None and any(access.index.mentions(name) for name in declared)
+    )
 
 
 def _walks(access: Access, loop: Loop) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from operators.cpp.clauses import Directive, reducing
 from operators.cpp.dependence import independent, reductions
-from operators.cpp.effects import effects, roots_in
+from operators.cpp.effects import effects
+from operators.cpp.offsets import roots_in
 from operators.cpp.rewrite import rewrite
 from operators.cpp.structure import Loop, declared_name, pragma_text
 from operators.cpp.syntax import Edit, Edits, Unit, set_pragma

@@ -11,10 +11,10 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from operators.draft.expressions import literal
 from operators.draft.names import c_names
 from operators.draft.operations import Program, Undraftable
 from operators.draft.plan import planned
-from operators.draft.pointwise import literal
 from operators.draft.reading import parsed
 from operators.draft.text import assembled
 from operators.draft.values import Array

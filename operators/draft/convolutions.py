@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operators.draft.expressions import ATOM, PRODUCT, SUM, Value
 from operators.draft.loops import NodeStage, loop
 from operators.draft.operations import Ref
-from operators.draft.pointwise import ATOM, PRODUCT, SUM, Value
 from operators.draft.sizes import Digits, Extent, bracketed, variable
 from operators.draft.values import Array, Values
 from operators.draft.views import opaque

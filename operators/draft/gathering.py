@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from operators.draft.expressions import LOOSE, PRODUCT, SUM, Value, converted, literal
 from operators.draft.operations import Operation, Ref, Undraftable
-from operators.draft.pointwise import LOOSE, PRODUCT, SUM, Value, converted, literal
 from operators.draft.sizes import Digits, Extent, Index, depth, place
 from operators.draft.views import broadcast, moved, opaque
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from operators.draft.expressions import Value
 from operators.draft.operations import Operation
-from operators.draft.pointwise import Value
 from operators.draft.sizes import Digits, Extent, joined, product, regrouped
 from operators.draft.values import Array, Local, Mismatch, Values, stored
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from operators.draft.expressions import ATOM, Value
 from operators.draft.loops import NodeStage
-from operators.draft.pointwise import ATOM, Value
 from operators.draft.sizes import Digits, Extent, product, regrouped, variable
 from operators.draft.values import Array, Values
 from operators.draft.views import opaque

@@ -5,8 +5,8 @@ With packed panels it does not matter how the second operand lies in memory.
 
 from __future__ import annotations
 
+from operators.draft.expressions import ATOM, Value
 from operators.draft.loops import NodeStage, loop, nest
-from operators.draft.pointwise import ATOM, Value
 from operators.draft.sizes import Digits, Extent, Index, joined, product, regrouped, variable
 from operators.draft.values import Array, Values
 from operators.draft.views import VIEWS, opaque

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from operators.draft.expressions import ATOM, Value, converted
 from operators.draft.loops import Stage, Write, divisions, nest, write
 from operators.draft.operations import Operation
-from operators.draft.pointwise import ATOM, Value, converted
 from operators.draft.sizes import Digits, Extent, Index, joined, place, product, regrouped, variable
 from operators.draft.values import Array, Local, Mismatch, Values, stored
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from operators.draft.expressions import ATOM, Value, converted
 from operators.draft.loops import NodeStage, loop
-from operators.draft.pointwise import ATOM, Value, converted
 from operators.draft.sizes import Digits, product, regrouped, variable
 from operators.draft.values import Array, Values
 

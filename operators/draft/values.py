@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 
 from operators.draft import gathering, pointwise
+from operators.draft.expressions import ATOM, Value, converted, literal
 from operators.draft.operations import Operation, Program, Ref, Undraftable, Varying
-from operators.draft.pointwise import ATOM, Value
 from operators.draft.sizes import Digit, Digits, Extent, Index, joined, place
 from operators.draft.views import VIEWS, broadcast
 
@@ -133,7 +133,7 @@ class Values:
         if node.op in VIEWS:
             source = node.refs()[0]
             shape = self.program.nodes[source].shape
-            return pointwise.converted(self.at(source, VIEWS[node.op](node, shape, index)), node.c_type)
+            return converted(self.at(source, VIEWS[node.op](node, shape, index)), node.c_type)
         rule = gathering.RULES.get(node.op)
         if rule is not None:
             return rule(self, node, index)
@@ -149,12 +149,12 @@ class Values:
         if given is None or isinstance(given, str | list):
             return None
         if isinstance(given, bool):
-            return pointwise.literal(given, "bool")
+            return literal(given, "bool")
         if isinstance(given, Varying) or (isinstance(given, Extent) and given.factors):
             return Value(f"{node.c_type}({given.text})", node.c_type, ATOM, 0)
         if isinstance(given, int):
-            return pointwise.literal(given, "int64_t" if node.c_type in ("int64_t", "bool") else node.c_type)
-        return pointwise.literal(given, "double" if node.c_type == "double" else "float")
+            return literal(given, "int64_t" if node.c_type in ("int64_t", "bool") else node.c_type)
+        return literal(given, "double" if node.c_type == "double" else "float")
 
     def _load(self, array: Array, digits: Digits) -> Value:
         self.read_from.add(array.name)
