@@ -82,6 +82,17 @@ class Device:
             self._target = self._open_target()
         if not self._ready:
             self._doing(CALIBRATING)
-            self._calibrated(self._target.calibrate())
+            calibration, self._target = self._calibration(self._target)
+            self._calibrated(calibration)
             self._ready = True
         return self._target
+
+    def _calibration(self, target: Target) -> tuple[Calibration, Target]:
+        """The calibration; a device that breaks meanwhile gets a second chance as well."""
+        try:
+            return target.calibrate(), target
+        except DeviceError:
+            target.close()
+            self._target = None
+        self._target = again = self._open_target()
+        return again.calibrate(), again

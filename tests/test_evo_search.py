@@ -19,6 +19,7 @@ from fitness.target import Built, DeviceError
 from fitness.testing import InstantTarget, TargetContract
 from operators.proposal import Brief, Proposal
 from populations import EventLog, Kernel, Outcome, Verdict
+from populations.calibration import Calibration
 from populations.events import Promoted, Proposed, Resumed, Stillborn
 
 INSTANT = "fitness.testing:InstantTarget"
@@ -188,6 +189,35 @@ def test_a_device_that_breaks_once_costs_no_kernel(start: Path) -> None:
         assert BreaksOnce.opened == 2
         assert run.evaluations == 20
         assert populations.check(run.path) == []
+
+
+class BreaksWhileMeasured(InstantTarget):
+    """Its judge dies during the first calibration."""
+
+    opened = 0
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        type(self).opened += 1
+
+    def calibrate(self) -> Calibration:
+        if self.opened == 1:
+            raise DeviceError("the judge ended with status -9")
+        return super().calibrate()
+
+
+def test_a_device_that_breaks_while_its_baselines_are_measured_gets_a_second_chance(start: Path) -> None:
+    BreaksWhileMeasured.opened = 0
+    with evo.search(
+        "instant",
+        f"{__name__}:BreaksWhileMeasured",
+        evaluations=5,
+        seeds=[start],
+        run_dir=start.parent / "run",
+    ) as run:
+        assert run.evaluations == 5
+    assert BreaksWhileMeasured.opened == 2
+    assert populations.check(run.path) == []
 
 
 def test_a_device_that_breaks_for_good_stops_the_run_with_everything_saved(start: Path) -> None:
