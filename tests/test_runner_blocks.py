@@ -5,9 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -274,3 +276,24 @@ def test_a_user_without_rights_gets_the_same_runner(build: Build) -> None:
             env={"PATH": os.environ["PATH"], "XDG_CACHE_HOME": folder},
         )
     assert done.stdout.strip() == "8.0", done.stderr
+
+
+def test_a_kernel_that_the_machine_kept_waiting_is_not_timed_out(build: Build) -> None:
+    busy = build("""
+extern "C" void kernel_function(const float* x, float* y, const int64_t* shapes) {
+    volatile float sum = 0;
+    for (int64_t i = 0; i < 20000000; i++) sum = sum + x[0];
+    y[0] = x[0];
+}
+""")
+    with (
+        ArgumentSets(vectors(2, 1, 1), 1, 1) as sets,
+        Runner(busy, sets, cores=1, sandboxed=True) as runner,
+    ):
+        halt = threading.Timer(0.01, os.kill, (runner.pid, signal.SIGSTOP))
+        onward = threading.Timer(2.5, os.kill, (runner.pid, signal.SIGCONT))
+        for timer in (halt, onward):
+            timer.start()
+        runner.block(0, 1, 2.0)
+        for timer in (halt, onward):
+            timer.join()
