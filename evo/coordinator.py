@@ -119,7 +119,7 @@ class Coordinator:
             return "minutes"
         if self._course.barren >= self._settings.patience:
             return "exhausted"
-        return None if len(self._state.archive) else "no starting kernel was measured"
+        return None if len(self._state.archive) else "no measured kernel to go on from"
 
     def step(self) -> None:
         """One batch, from its asks to its verdicts."""

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from evo import saying
 from evo.device import CALIBRATING
 from populations.events import Calibrated, Event, Judged, Promoted, Stopped
 from populations.individual import Individual
@@ -48,16 +49,16 @@ class Lines:
             case Calibrated(calibration):
                 assert state.started is not None
                 noise = calibration.noise_floor(state.started.card["policy"])
-                self._say(f"baselines measured; noise floor {100 * noise:.1f} %")
+                self._say(f"baselines measured; {saying.noise_floor(noise)}")
             case Promoted():
                 best = state.best
                 if best is not None and best.id != self._best:
                     self._best = best.id
                     self._say(f"new best: {described(best)}")
             case Judged() if time.monotonic() - self._said > EVERY_S:
-                self._say(f"{state.evaluations} kernels judged; best {described(state.best)}")
+                self._say(f"{saying.judged(state.evaluations)}; best {described(state.best)}")
             case Stopped(why):
-                self._say(f"{state.evaluations} kernels judged; stopped: {why}")
+                self._say(f"{saying.judged(state.evaluations)}; stopped: {why}")
 
     def doing(self, what: str) -> None:
         """Say it of what takes long; the rest is too fast for lines."""

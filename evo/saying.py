@@ -13,6 +13,8 @@ Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")
 ]
 
+BUSY = 0.1  # A/A noise, of log speed-up, that a quiet machine stays far below
+
 
 def data(document: object, as_json: bool, rows: Iterable[Sequence[str]] = ()) -> None:
     """The document as JSON on standard output, or the rows for people on standard error.
@@ -30,6 +32,21 @@ def data(document: object, as_json: bool, rows: Iterable[Sequence[str]] = ()) ->
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print(line.rstrip(), file=sys.stderr)
+
+
+def judged(kernels: int) -> str:
+    """So many kernels judged, in words."""
+    return f"{kernels} kernel{'' if kernels == 1 else 's'} judged"
+
+
+def noise_floor(noise: float) -> str:
+    """The A/A noise in words, and a warning where it hides what a search looks for.
+
+    Args:
+        noise: half-width of the A/A interval, of log speed-up.
+    """
+    warning = "; this machine is busy with something else: small gains will not show" if noise > BUSY else ""
+    return f"noise floor {100 * noise:.1f} %{warning}"
 
 
 def end(yes: bool) -> NoReturn:

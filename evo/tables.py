@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from evo import saying
 from evo.summary import Comparison, Standing, claimed_interval, standing
 from populations.run import Member, Run
 from populations.verdict import POLICIES, Outcome, Timing, Verdict
@@ -144,7 +145,7 @@ def _interval(median: float, ci95: tuple[float, float] | None) -> str:
 
 def _sentences(run: Run, stand: Standing, policy: str) -> list[str]:
     seconds = run.ledger()["wall_s"]
-    judged = f"{run.evaluations} kernels judged in {seconds:.0f} s; noise floor {100 * stand.noise:.1f} %"
+    judged = f"{saying.judged(run.evaluations)} in {seconds:.0f} s; {saying.noise_floor(stand.noise)}"
     best = stand.best
     if best is None:
         return [judged, _nothing_measured(run)]
@@ -179,7 +180,7 @@ def _nothing_measured(run: Run) -> str:
 def _against_the_seed(stand: Standing) -> str:
     seed, evolved = stand.best_seed, stand.best_evolved
     if seed is None:
-        return "no seed was measured"
+        return "no starting kernel holds a measurement"
     if evolved is None:
         return f"nothing evolved was measured; the best seed is {times(seed.speedup)}"
     verb = {
