@@ -1,11 +1,12 @@
 """Transposed 3x3x3 convolution, stride 2, padding 1, dilation 2: a dense product woven into zeros.
 
-Output coordinate o gets input i through tap k where o = 2 (i + k) - 1: only odd coordinates get anything, and
-those are a plain 3x3x3 convolution with zero padding of 1 and the taps reversed. First the input is copied to
-channels-last with its border of zeros (it then lies in L2) and the filters to [tap][filter][channel]. Then a
-program takes POINTS inputs of one plane and 64 filters: it writes its share of the zeros, sums 27 products on
-the tensor cores with fp32 accumulation, and writes the results as (value, 0) pairs, so that every store of a
-warp is contiguous. The output is written once. Written for kernel-evo from the definition.
+Output coordinate o gets input i through tap k where o = 2 (i + k) - 1: only odd coordinates get anything,
+and those are a plain 3x3x3 convolution with zero padding of 1 and the taps reversed. First the input is
+copied to channels-last with its border of zeros (it then lies in L2) and the filters to
+[tap][filter][channel]. Then a program takes POINTS inputs of one plane and 64 filters: it writes its share
+of the zeros, sums 27 products on the tensor cores with fp32 accumulation, and writes the results as (value,
+0) pairs, so that every store of a warp is contiguous. The output is written once. Written for kernel-evo
+from the definition.
 """
 
 import torch

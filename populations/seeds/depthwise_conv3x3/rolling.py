@@ -3,10 +3,10 @@
 A lane owns a pair of neighbouring outputs. Their four inputs are two pairs: its own, read from memory, and
 its right neighbour's, read again through L1 (cheaper than moving values between lanes, and both stay whole
 words). Two rows of values wait in registers, four more are on their way: a load can't overtake a store by
-itself. The width is a constant of the kernel, so a row's address is a literal offset, and the last tile moves
-up to end with the image, so rows need no masks. One pass over memory but for two rows in ROWS + 2; fp32 sums,
-rounded once. With PAIRS = 32 * num_warps a warp stores 128 contiguous bytes, although output rows start at
-4-byte addresses. Written for kernel-evo from the definition.
+itself. The width is a constant of the kernel, so a row's address is a literal offset, and the last tile
+moves up to end with the image, so rows need no masks. One pass over memory but for two rows in ROWS + 2;
+fp32 sums, rounded once. With PAIRS = 32 * num_warps a warp stores 128 contiguous bytes, although output rows
+start at 4-byte addresses. Written for kernel-evo from the definition.
 """
 
 import torch
