@@ -67,7 +67,7 @@ class Judge:
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # it is dead; or it was, when last asked
             raise self._died() from None
         last = time.monotonic() + limit_s
         kernel_s: float | None = None  # a kernel runs, for at most so long; None: none does

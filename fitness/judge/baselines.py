@@ -15,6 +15,7 @@ from fitness.judge.loaded import LoadedCase
 
 Call = Callable[[], object]
 NAMES = ("eager", "torch.compile")
+MAX_AUTOTUNE = "max-autotune"
 
 
 def calls(
@@ -23,13 +24,14 @@ def calls(
     """One ready call per argument set, reading the set's own buffers.
 
     Args:
-        name: one of ``NAMES``.
+        name: one of ``NAMES``, or ``MAX_AUTOTUNE``.
         loaded: the case.
         sets: inputs and parameters of each set.
     """
     if name == "eager":
         return [partial(loaded.bind(parameters), *inputs) for inputs, parameters in sets]
-    compiled = torch.compile(loaded.functional, dynamic=False)
+    mode = "max-autotune-no-cudagraphs" if name == MAX_AUTOTUNE else None
+    compiled = torch.compile(loaded.functional, dynamic=False, mode=mode)
     return [partial(compiled, *inputs, *parameters) for inputs, parameters in sets]
 
 

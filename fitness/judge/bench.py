@@ -53,7 +53,9 @@ class Bench:
         for loaded in self.problem.cases:
             if loaded.case.timed:
                 key = secrets.token_hex(16)
-                standings = {name: baselines.standing(name, loaded, key) for name in self._rig.baselines}
+                standings = {
+                    name: baselines.standing(name, loaded, key) for name in self._rig.baselines(loaded)
+                }
                 with self._rig.quiet():
                     for policy in self._rig.policies:
                         self._stands[loaded.case.name, policy] = Stand(loaded, policy, standings, self._rig)
@@ -107,8 +109,10 @@ class Bench:
         )
 
     def _timed(self, kernel: Path, cases: list[CaseVerdict], *, promotion: bool) -> Verdict:
-        if not self._rig.policies:
-            return Verdict(Outcome.CORRECT, Stage.PROMOTION_GATE, "correct, not timed", None, tuple(cases))
+        timed = [loaded.case.name for loaded in self.problem.cases if loaded.case.timed]
+        if not (self._rig.policies and timed):
+            why = "correct, not timed" + ("" if timed else ": no timed case fits this device")
+            return Verdict(Outcome.CORRECT, Stage.PROMOTION_GATE, why, None, tuple(cases))
         self.calibrate()
         try:
             with self._rig.quiet():

@@ -54,7 +54,6 @@ class CpuRig:
     numerics = "device"
     lost = False
     memory_bytes = None
-    baselines = baselines.NAMES
 
     def __init__(self, cores: int, *, sandboxed: bool, build_probe: Callable[[str], Path]) -> None:
         self._cores = cores
@@ -67,6 +66,10 @@ class CpuRig:
     def facts(self) -> dict[str, str]:
         """See Rig."""
         return {**machine.facts(), "torch": torch.__version__}
+
+    def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:  # noqa: ARG002
+        """See Rig."""
+        return baselines.NAMES
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
         """See Rig."""

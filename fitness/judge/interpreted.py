@@ -166,7 +166,6 @@ class InterpreterRig:
     """
 
     policies: tuple[str, ...] = ()
-    baselines: tuple[str, ...] = ()
     rounds = 0
     numerics = "interpreter"
     lost = False
@@ -178,6 +177,10 @@ class InterpreterRig:
         self.isolation = "process" if sandboxed else "weak"
         self.cache_bytes = machine.cache_bytes()
         self.facts = {**machine.facts(), "torch": torch.__version__}
+
+    def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:  # noqa: ARG002
+        """See Rig."""
+        return ()
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
         """See Rig."""

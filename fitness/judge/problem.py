@@ -40,6 +40,7 @@ from fitness.target import ProblemError
 __all__ = ["Draw", "LoadedCase", "Problem", "Refill", "load"]
 
 SETS_IN_MEMORY = 8  # what judging takes, in argument sets: buffers, two pools, the float64 twins
+EXAMINED_BYTES = 1 << 30  # a larger case is taken to be like the smallest one
 GIVEN = "given"
 FLOATS = ("float32", "float64", "bfloat16", "float16")
 
@@ -120,7 +121,7 @@ def load(
         derived = derived_cases(source, signature, template)
         if template is None and derived:
             derived[0], remarks = examine(derived[0])
-            derived = _alike(derived)
+            derived = _alike(derived, derived[0])
             notes += remarks
         loaded += derived
         if not derived:
@@ -205,8 +206,10 @@ def _case(source: Source, plan: Plan) -> tuple[Case, Program, Signature]:
 
 
 def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase], list[str]]:
-    """The cases after the first of them was examined, and notes."""
+    """The cases after one of them was examined, and notes: the first, or the smallest where that is huge."""
     first = loaded[0]
+    if declared and first.case.bytes > EXAMINED_BYTES:
+        first = min((each for each in loaded if not each.case.held_out), key=lambda each: each.case.bytes)
     notes = []
     if not declared and all(kind is Kind.CONSTANT for kind in first.kinds):
         if any(spec.dtype in FLOATS for spec in first.case.inputs):
@@ -215,14 +218,15 @@ def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase
         elif not any(spec.dtype in FLOATS for spec in first.case.parameters):
             todo = "draw it with torch.rand or alike"
             raise ProblemError(f"{first.program.where}: get_inputs() always returns the same data; {todo}")
-    first, remarks = examine(first)
-    return _alike([first, *loaded[1:]]), notes + remarks
+    found, remarks = examine(first)
+    if first is loaded[0]:
+        loaded = [found, *loaded[1:]]
+    return _alike(loaded, found), notes + remarks
 
 
-def _alike(cases: list[LoadedCase]) -> list[LoadedCase]:
-    """All cases treated as the first was found to need."""
-    first = cases[0]
-    return [first, *(case.examined(first.precision, steady=first.steady) for case in cases[1:])]
+def _alike(cases: list[LoadedCase], found: LoadedCase) -> list[LoadedCase]:
+    """All cases treated as one of them was found to need."""
+    return [case if case is found else case.examined(found.precision, steady=found.steady) for case in cases]
 
 
 def _path(spec: str) -> Path:

@@ -131,9 +131,8 @@ class Rig(Protocol):
     def facts(self) -> dict[str, str]:
         """What a result has to be read with."""
 
-    @property
-    def baselines(self) -> tuple[str, ...]:
-        """Names of the baselines that this target knows."""
+    def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
+        """Names of the baselines that a case has to beat."""
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> Sets:
         """``count`` sets of the arguments; the first ``read_only`` of each may only be read."""

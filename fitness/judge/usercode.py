@@ -63,7 +63,9 @@ def seeded(seed: int) -> Iterator[None]:
     """Seed the global generators of torch, NumPy and Python for a while, then restore them."""
     python, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():  # torch.manual_seed would ask every kind of device
+            torch.cuda.manual_seed_all(seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)
         try:

@@ -20,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fitness.card import Case, TensorSpec
 from fitness.judge import baselines
 from fitness.judge.course import Course
+from fitness.judge.cuda import probes
 from fitness.judge.cuda.plans import FIRST_S, PlanLauncher, Watch, Watched
 from fitness.judge.cuda.sets import DeviceSets
 from fitness.judge.loaded import LoadedCase
@@ -35,6 +36,7 @@ DELAY_CYCLES = 400_000  # about 0.2 ms in which the host enqueues a block
 LEAST_BLOCK_S = 50e-6  # below it, events tell nothing
 PROBE_BYTES = 1 << 30
 PROBE_ROUNDS = 7
+BELOW_BASELINE = 0.95  # of the strongest baseline's time lies the floor, at the most
 PRODUCT = 8192  # order of the matrix product that tells the peak rate
 FLOAT32_SHARE = 1 / 6  # of the bfloat16 rate that products of float32 accuracy can reach
 
@@ -55,7 +57,6 @@ class CudaRig:
     rounds = 16
     numerics = "device"
     isolation = "plan"
-    baselines = baselines.NAMES
 
     def __init__(self, watched: Watched) -> None:
         self._watch = Watch(watched)
@@ -75,8 +76,8 @@ class CudaRig:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the device."""
-        return int(self._properties.total_memory)
+        """See Rig. Wide copies are made of pieces, so cases may take twice what they may on a CPU."""
+        return 2 * int(self._properties.total_memory)
 
     @property
     def cache_bytes(self) -> int:
@@ -92,13 +93,17 @@ class CudaRig:
             if torch.version.cuda
             else str(self._properties.gcnArchName).split(":")[0],
             "multiprocessors": str(self._properties.multi_processor_count),
-            "memory_bytes": str(self.memory_bytes),
+            "memory_bytes": str(self._properties.total_memory),
             "cache_bytes": str(self.cache_bytes),
             "torch": torch.__version__,
             "triton": triton.__version__,
             "runtime": str(torch.version.cuda or torch.version.hip),
             **telemetry(),
         }
+
+    def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
+        """See Rig: where there are products, the compiler's own search among kernels as well."""
+        return (*baselines.NAMES, baselines.MAX_AUTOTUNE) if multiplies(loaded) else baselines.NAMES
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> DeviceSets:
         """See Rig."""
@@ -138,13 +143,16 @@ class CudaRig:
         """See Rig."""
         return PlanContender(kernel, case, course, check, limit_s, self._watch)
 
-    def floor(self, case: Case, course: Course, seconds: float) -> Floor:  # noqa: ARG002
-        """See Rig: what copying, writing and reading reach, and the matrix unit's rate."""
-        bandwidth = _bandwidth(min(sum(spec.nbytes for spec in case.arguments), PROBE_BYTES))
+    def floor(self, case: Case, course: Course, seconds: float) -> Floor:
+        """See Rig: what copying, writing and reading reach, and the matrix unit's rate.
+
+        The strongest baseline is trusted: where it comes near the floor, or below, the floor lies lower.
+        """
+        bandwidth = probes.bandwidth(min(sum(spec.nbytes for spec in case.arguments), PROBE_BYTES), _best)
         narrow = all(spec.dtype in ("bfloat16", "float16") for spec in case.inputs)
         rate = _product_rate() * (1.0 if narrow else FLOAT32_SHARE)
         slowest = max(case.bytes / bandwidth, (case.flops or 0) / rate)
-        return Floor(case.name, course.policy, slowest, bandwidth / 1e9)
+        return Floor(case.name, course.policy, min(slowest, BELOW_BASELINE * seconds), bandwidth / 1e9)
 
     def least_block_s(self, course: Course) -> float:  # noqa: ARG002
         """See Rig."""
@@ -156,7 +164,7 @@ class CudaRig:
 
     def _count(self, set_bytes: int, seconds: float) -> int:
         enough = max(-(-ROTATION * self.cache_bytes // set_bytes), int(BLOCK_S / seconds) + 1)
-        return max(1, min(enough, MOST_SETS, int(SHARE * self.memory_bytes) // (2 * set_bytes)))
+        return max(1, min(enough, MOST_SETS, int(SHARE * self._properties.total_memory) // (2 * set_bytes)))
 
 
 class GraphContender:
@@ -278,22 +286,6 @@ def _health() -> None:
     copied = torch.equal(numbers.cpu(), torch.arange(1 << 16, device="cpu"))
     if not (copied and bool(((ones @ ones) == 64).all())):
         raise DeviceError("the GPU gives wrong answers to a copy or a product; reset or replace it")
-
-
-@cache
-def _bandwidth(nbytes: int) -> float:
-    """Bytes per second at a set of this size, past the L2: the best of copying, writing and reading."""
-    sets = max(2, PROBE_BYTES // nbytes)
-    words = max(nbytes // 8, 1)
-    sources = [torch.rand(words) for _ in range(sets)]
-    targets = [torch.empty(words) for _ in range(sets)]
-    pairs = list(zip(sources, targets, strict=True))
-    probes: list[Enqueue] = [
-        lambda: [target.copy_(source) for source, target in pairs],
-        lambda: [tensor.fill_(1.0) for pair in pairs for tensor in pair],
-        lambda: [torch.sum(tensor, 0, keepdim=True) for pair in pairs for tensor in pair],
-    ]
-    return max(8 * words * sets / _best(probe) for probe in probes)
 
 
 @cache
