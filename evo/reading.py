@@ -145,15 +145,10 @@ def replay(run: RunFolder, as_json: saying.Json = False) -> None:
 def _replayed(run: Path) -> dict[str, Any]:
     from evo.session import replayed
     from evo.settings import checked
-    from populations import EventLog, RunError
-    from populations.events import Started
+    from populations import EventLog
 
     with EventLog.open(run, readonly=True) as log:
-        begun = next((record.event for record in log.records()), None)
-        if not isinstance(begun, Started):
-            raise RunError(
-                f"run {run} was never started (its log is empty): delete the folder and start anew"
-            )
+        begun = log.started()
         state, _ = replayed(log, checked(begun.settings["search"], f"settings of run {run}"))
     return {
         "run_dir": str(run),

@@ -109,11 +109,7 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
         SettingsError, FitnessError, RunError, Interrupted: as for ``start``.
     """
     with EventLog.open(path) as log:
-        begun = next((record.event for record in log.records()), None)
-        if not isinstance(begun, Started):
-            raise RunError(
-                f"run {path} was never started (its log is empty): delete the folder and start anew"
-            )
+        begun = log.started()
         settings = checked(begun.settings["search"], f"settings of run {path}")
         toolbox = toolbox or compose(LANGUAGES.get(begun.target, "cpp"), settings)
         opener = _opener(

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from populations.database import explained, new_database, open_reader, open_writer, transaction
-from populations.events import Event, Judged, Promoted, Proposed, dump, kind_of, load
+from populations.events import Event, Judged, Promoted, Proposed, Started, dump, kind_of, load
 from populations.folder import FolderLock, RunError, make_folder, require_run
 from populations.kernel import Kernel
 from populations.projection import project, unusable_numbers
@@ -174,6 +174,19 @@ class EventLog:
         while page := self.query(query, since, _PAGE):
             yield from page
             since = page[-1][0]
+
+    def started(self) -> Started:
+        """The event that made the run.
+
+        Raises:
+            RunError: the folder was made, but no run was started in it.
+        """
+        first = next((record.event for record in self.records()), None)
+        if not isinstance(first, Started):
+            raise RunError(
+                f"run {self.folder} was never started (its log is empty): delete the folder and start anew"
+            )
+        return first
 
     def event(self, seq: int) -> Event:
         """The event of this number.

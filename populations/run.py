@@ -105,13 +105,7 @@ class Run:
         Raises:
             RunError: it was made, but never started.
         """
-        for record in self.log.records():
-            if isinstance(record.event, Started):
-                return record.event
-            break
-        raise RunError(
-            f"run {self.path} was never started (its log is empty): delete the folder and start anew"
-        )
+        return self.log.started()
 
     @property
     def problem(self) -> str:

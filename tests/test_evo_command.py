@@ -329,7 +329,7 @@ def test_the_doctor_reports_a_missing_compiler_as_a_finding(tmp_path: Path) -> N
 
 
 def test_an_error_of_ours_is_not_disguised_as_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evo.catalogue.problems", lambda: 1 / 0)
+    monkeypatch.setattr("evo.catalogue.problems", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         kernel_evo("problems")
 
