@@ -1,8 +1,8 @@
 """Running sum along each row: chunk after chunk with a carry, several chunks loading ahead.
 
-Written for kernel-evo from the definition. One program a row. A chunk's own scan doesn't wait for the carry, which
-is added when it is known; the carry is the sum of a chunk, so no lane has to hand on its last element. Loads run
-STAGES chunks ahead in shared memory. Accumulation in float32.
+Written for kernel-evo from the definition. One program a row. A chunk's own scan doesn't wait for the
+carry, which is added when it is known; the carry is the sum of a chunk, so no lane has to hand on its last
+element. Loads run STAGES chunks ahead in shared memory. Accumulation in float32.
 """
 
 import torch
@@ -29,7 +29,8 @@ def scan_carried(x, out, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
     carry = 0.0
     for start in tl.range(0, n, BLOCK, num_stages=STAGES):
         inside = lane < n - start
-        value = tl.load(x + start + lane, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        value = tl.load(x + start + lane, mask=inside, other=0.0, eviction_policy="evict_first")
+        value = value.to(tl.float32)
         tl.store(out + start + lane, tl.cumsum(value, axis=0) + carry, mask=inside, cache_modifier=".cs")
         carry += tl.sum(value, axis=0)
 

@@ -11,7 +11,7 @@ import triton.language as tl
 CONFIG = {
     "TILE": 4096,
     "LONGEST": 32768,
-    "num_warps": 32,
+    "num_warps": 16,
 }
 SPACE = {
     "TILE": [1024, 2048, 4096, 8192],
@@ -41,7 +41,8 @@ def scan_long_rows(x, out, n, BLOCK: tl.constexpr):
     carry = 0.0
     for start in range(0, n, BLOCK):
         inside = lane < n - start
-        value = tl.load(x + start + lane, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        value = tl.load(x + start + lane, mask=inside, other=0.0, eviction_policy="evict_first")
+        value = value.to(tl.float32)
         tl.store(out + start + lane, tl.cumsum(value, axis=0) + carry, mask=inside, cache_modifier=".cs")
         carry += tl.sum(value, axis=0)
 

@@ -1,8 +1,8 @@
 """Tanh-GELU, elementwise: a flat stream of 16-byte loads, each element read once and written once.
 
-Written for kernel-evo from the definition. 0.5 x (1 + tanh u) is x / (1 + exp(-2u)): one exponential and one
-division where the tanh costs several of each, and no cancellation, so that it is as accurate in float32. The
-factors -2, sqrt(2 / pi) and log2(e) are folded into the two coefficients of the cubic.
+Written for kernel-evo from the definition. 0.5 x (1 + tanh u) is x / (1 + exp(-2u)): one exponential and
+one division where the tanh costs several of each, and no cancellation, so that it is as accurate in
+float32. The factors -2, sqrt(2 / pi) and log2(e) are folded into the two coefficients of the cubic.
 """
 
 import torch

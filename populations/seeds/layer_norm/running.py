@@ -1,9 +1,9 @@
 """Layer norm of each row with gain and bias: running moments in one pass over chunks, scaling in a second.
 
-Written for kernel-evo from the definition. Every lane keeps a mean and a sum of squared differences of its own
-and updates them by Welford's rule, so nothing cancels; they are merged when the row ends. No lane is wasted on
-padding up to a power of two but in the last chunk, and few registers are held. The second pass goes backwards,
-over what L1 and L2 still hold. Accumulation in float32.
+Written for kernel-evo from the definition. Every lane keeps a mean and a sum of squared differences of its
+own and updates them by Welford's rule, so nothing cancels; they are merged when the row ends. No lane is
+wasted on padding up to a power of two but in the last chunk, and few registers are held. The second pass
+goes backwards, over what L1 and L2 still hold. Accumulation in float32.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """Layer norm of each row with gain and bias: whole rows in registers, read once and written once.
 
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
-ones. Mean first, then the sum of squared differences from it, both in float32 and from registers, so nothing
-cancels. Gain and bias are loaded before the sums are known. A row beyond LONGEST is read three times, in
-chunks, of which the second and third are from cache.
+ones. Mean first, then the sum of squared differences from it, both in float32 and from registers, so
+nothing cancels. Gain and bias are loaded last, which halves the registers. A row beyond LONGEST is read
+three times, in chunks, of which the second and third are from cache.
 """
 
 import torch
@@ -32,11 +32,11 @@ def norm_rows(x, weight, bias, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.const
     inside = (column < n) & (row < rows - first)
     at = row * n + column
     value = tl.load(x + at, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
-    gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
-    shift = tl.load(bias + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
     mean = tl.sum(value, axis=1) / n
     value = tl.where(column < n, value - mean[:, None], 0.0)
     scale = tl.rsqrt(tl.sum(value * value, axis=1) / n + EPS)
+    gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
+    shift = tl.load(bias + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
     tl.store(out + at, value * scale[:, None] * gain + shift, mask=inside, cache_modifier=".cs")
 
 

@@ -1,8 +1,8 @@
 """Running sum of masked elements along each row: chunk after chunk with a carry, several loading ahead.
 
-Written for kernel-evo from the definition. One program a row; the mask is multiplied in, as the definition does. A
-chunk's own scan doesn't wait for the carry, which is added when it is known. Loads run STAGES chunks ahead.
-Accumulation in float32.
+Written for kernel-evo from the definition. One program a row; the mask is multiplied in, as the definition
+does. A chunk's own scan doesn't wait for the carry, which is added when it is known. Loads run STAGES
+chunks ahead. Accumulation in float32.
 """
 
 import torch

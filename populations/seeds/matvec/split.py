@@ -1,9 +1,9 @@
-"""Matrix times vector, long rows: several rows by a slice of the columns a program, partial sums merged after.
+"""Matrix times vector: several rows by a slice of the columns a program, partial sums merged after.
 
 Written for kernel-evo from the definition. A program reads its piece of the vector once for ROWS rows, adds
-products lane by lane in float32 and reduces when its slice ends, so threads exchange nothing in the loop. The
-matrix streams through, the vector stays in L2. SLICE columns a program fill the device where rows are few; a
-second small launch adds the slices' sums in a fixed order.
+products lane by lane in float32 and reduces when its slice ends, so threads exchange nothing in the loop.
+The matrix streams through, the vector stays in L2. SLICE columns a program fill the device where rows are
+few; a second small launch adds the slices' sums in a fixed order.
 """
 
 import torch
@@ -14,18 +14,23 @@ CONFIG = {
     "ROWS": 4,
     "BLOCK": 2048,
     "SLICE": 65536,
+    "STAGES": 1,
     "num_warps": 8,
 }
 SPACE = {
     "ROWS": [1, 2, 4, 8, 16],
     "BLOCK": [512, 1024, 2048, 4096, 8192],
     "SLICE": [8192, 16384, 32768, 65536, 131072, 262144],
+    "STAGES": [1, 2, 3, 4],
     "num_warps": [1, 2, 4, 8, 16],
 }
 
 
 @triton.jit
-def products(a, b, partial, m, k, ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE: tl.constexpr):
+def products(
+    a, b, partial, m, k,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
     first = tl.program_id(0) * ROWS
     begin = tl.program_id(1) * SLICE
     row = tl.arange(0, ROWS)
@@ -34,7 +39,7 @@ def products(a, b, partial, m, k, ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE
     a += first.to(tl.int64) * k + row[:, None].to(tl.int64) * k + column
     b += column
     sums = tl.zeros([ROWS, BLOCK], tl.float32)
-    for start in range(begin, tl.minimum(begin + SLICE, k), BLOCK):
+    for start in tl.range(begin, tl.minimum(begin + SLICE, k), BLOCK, num_stages=STAGES):
         inside = column < k - start
         left = tl.load(a + start, mask=inside & existing, other=0.0, eviction_policy="evict_first")
         right = tl.load(b + start, mask=inside, other=0.0, eviction_policy="evict_last")

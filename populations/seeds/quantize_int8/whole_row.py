@@ -1,9 +1,9 @@
 """Symmetric int8 quantisation with one scale a row: whole rows in registers, read once, written once.
 
-Written for kernel-evo from the definition. The quotient is a product with 127 / largest, of which one division a
-row is rounded correctly: at most two roundings from the exact quotient. Rows of very small numbers are lifted by a power
-of two first, so that the reciprocal is finite. Adding and subtracting 1.5 * 2^23 rounds to the nearest whole
-number, ties to even. A row beyond LONGEST is read twice, in chunks.
+Written for kernel-evo from the definition. The quotient is a product with 127 / largest, one correctly
+rounded division a row: at most two roundings from the exact quotient. Rows of very small numbers are lifted
+by a power of two first, so that the reciprocal is finite. Adding and subtracting 1.5 * 2^23 rounds to the
+nearest whole number, ties to even. A row beyond LONGEST is read twice, in chunks.
 """
 
 import torch

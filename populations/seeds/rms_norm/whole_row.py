@@ -1,9 +1,9 @@
 """Residual add and RMS norm of each row: whole rows in registers, two reads and two writes an element.
 
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
-ones that share the gain, which is loaded before the sum of squares is known. The sum x + residual is stored at once and
-kept in float32 for the norm. A row beyond LONGEST is summed in chunks; the second pass adds the inputs again,
-backwards, over what the cache still holds.
+ones that share the gain, which is loaded before the sum of squares is known. The sum x + residual is stored
+at once and kept in float32 for the norm. A row beyond LONGEST is summed in chunks; the second pass adds the
+inputs again, backwards, over what the cache still holds.
 """
 
 import torch

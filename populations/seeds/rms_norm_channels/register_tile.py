@@ -62,7 +62,8 @@ def kernel_function(x):
     tile = {"PIXELS": width, "num_warps": CONFIG["num_warps"]}
     block = triton.next_power_of_2(channels)
     if block * width > CONFIG["TILE"]:
-        norm_many_channels[grid](x, out, channels, pixels, CHANNELS=CONFIG["TILE"] // width, **tile)
+        few = max(1, CONFIG["TILE"] // width // 4)
+        norm_many_channels[grid](x, out, channels, pixels, CHANNELS=few, **tile)
         return out
     norm_tile[grid](x, out, channels, pixels, CHANNELS=block, **tile)
     return out

@@ -1,8 +1,8 @@
 """RMS norm over the channels of NCHW images: a few channels at a time, the second pass from L1 and L2.
 
-Written for kernel-evo from the definition. A program takes PIXELS neighbouring pixels and goes through their
-channels CHANNELS at a time, twice: first adding squares in float32, then, backwards, scaling. Any number of
-channels, few registers, and many programs under way at once.
+Written for kernel-evo from the definition. A program takes PIXELS neighbouring pixels and goes through
+their channels CHANNELS at a time, twice: first adding squares in float32, then, backwards, scaling. Any
+number of channels, few registers, and many programs under way at once.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Rotary position embedding, two-halves layout: sines and cosines held in registers over several heads.
 
-Written for kernel-evo from the definition. A program takes some positions and HEADS heads: the two halves of
-cosine and sine are read once, then each head's two halves are read, rotated in float32 and written.
+Written for kernel-evo from the definition. A program takes some positions and HEADS heads: the two halves
+of cosine and sine are read once, then each head's two halves are read, rotated in float32 and written.
 """
 
 import torch
@@ -36,7 +36,7 @@ def rotate(
     sin_second = tl.load(sin + at + half, mask=inside, eviction_policy="evict_last").to(tl.float32)
     head = tl.program_id(1) * HEADS
     begin = head.to(tl.int64) * length * 2 * half
-    for _ in range(0, tl.minimum(HEADS, heads - head)):
+    for _ in range(tl.minimum(HEADS, heads - head)):
         first = tl.load(x + begin + at, mask=inside, eviction_policy="evict_first").to(tl.float32)
         second = tl.load(x + begin + at + half, mask=inside, eviction_policy="evict_first").to(tl.float32)
         turned = first * cos_first - second * sin_first

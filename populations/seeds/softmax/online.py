@@ -1,15 +1,16 @@
 """Softmax over the last dimension: two passes over each row in chunks, the second from cache.
 
-Written for kernel-evo from the definition. The first pass keeps a running maximum and sum for every group of
-16 bytes of neighbouring elements: no thread waits for another until the row ends, few registers are held, and
-many rows are under way. The second pass goes backwards, over what L1 and L2 still hold. Accumulation in
-float32.
+Written for kernel-evo from the definition. The first pass keeps a running maximum and sum for every group
+of 16 bytes of neighbouring elements: no thread waits for another until the row ends, few registers are
+held, and many rows are under way. The second pass goes backwards, over what L1 and L2 still hold.
+Accumulation in float32.
 """
 
 import torch
 import triton
 import triton.language as tl
 
+LOG2_E = tl.constexpr(1.4426950408889634)
 CONFIG = {
     "BLOCK": 2048,
     "num_warps": 4,
@@ -33,16 +34,18 @@ def softmax_online(x, out, n, BLOCK: tl.constexpr, WIDE: tl.constexpr):
         value = value.to(tl.float32)
         larger = tl.maximum(largest, tl.max(value, axis=1))
         base = tl.where(larger == float("-inf"), 0.0, larger)  # nothing but -inf so far
-        total = total * tl.exp(largest - base) + tl.sum(tl.exp(value - base[:, None]), axis=1)
+        total *= tl.exp2((largest - base) * LOG2_E)
+        total += tl.sum(tl.exp2((value - base[:, None]) * LOG2_E), axis=1)
         largest = larger
     top = tl.max(largest, axis=0)
-    scale = 1.0 / tl.sum(total * tl.exp(largest - top), axis=0)
+    scale = 1.0 / tl.sum(total * tl.exp2((largest - top) * LOG2_E), axis=0)
     last = (n - 1) // BLOCK * BLOCK
     for back in range(0, n, BLOCK):
         start = last - back
         inside = lane < n - start
         value = tl.load(x + start + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
-        tl.store(out + start + lane, tl.exp(value - top) * scale, mask=inside, cache_modifier=".cs")
+        value = tl.exp2((value - top) * LOG2_E) * scale
+        tl.store(out + start + lane, value, mask=inside, cache_modifier=".cs")
 
 
 def kernel_function(x):

@@ -1,17 +1,21 @@
 """Softmax over very long rows: a row lies in the registers of several programs, read once and written once.
 
-Written for kernel-evo from the definition. A row is cut into parts of TILE elements, one program each. All programs
-are resident at once (a cooperative launch), in groups of as many as a row has parts; a group takes every
-so-manieth row. A program reads its part, publishes maximum and sum of exponentials as one 64-bit word, which can't be
-torn and is never zero, and waits until the words of the whole row are there: the words start as zeros, each is
-written once. Then the part is scaled and stored. With two programs on a multiprocessor one loads while the other
-waits. Accumulation in float32.
+Written for kernel-evo from the definition. A row is cut into parts of TILE elements, one program each. All
+programs are resident at once (a cooperative launch), in groups of as many as a row has parts; the groups
+take turns at the rows. A program reads its part, publishes maximum and sum of exponentials as one 64-bit
+word, which can't be torn and is never zero, and waits until the words of the whole row are there: they
+start as zeros, each is written once. Then the part is scaled and stored. With two programs on a
+multiprocessor one loads while the other waits; the compiler is held to the registers that this takes.
+Accumulation in float32.
 """
 
 import torch
 import triton
 import triton.language as tl
 
+LOG2_E = tl.constexpr(1.4426950408889634)
+SMS = 132  # multiprocessors of an H100 or H200
+REGISTERS = 65536  # of each
 CONFIG = {
     "TILE": 16384,
     "PROGRAMS": 264,
@@ -44,7 +48,7 @@ def softmax_parts(
         value = value.to(tl.float32)
         largest = tl.max(value, axis=0)
         base = tl.where(largest == float("-inf"), 0.0, largest)  # nothing but -inf in this part
-        value = tl.exp(value - base)
+        value = tl.exp2((value - base) * LOG2_E)
         total = tl.sum(value, axis=0)
         top = largest
         if PARTS > 1:
@@ -58,8 +62,8 @@ def softmax_parts(
             high = tl.where(peer < PARTS, high, float("-inf"))
             low = tl.where(peer < PARTS, low, 0.0)
             top = tl.max(high, axis=0)
-            total = tl.sum(low * tl.exp(high - top), axis=0)
-        value = value * (tl.exp(base - top) / total)
+            total = tl.sum(low * tl.exp2((high - top) * LOG2_E), axis=0)
+        value = value * (tl.exp2((base - top) * LOG2_E) / total)
         tl.store(out + at + lane, value, mask=inside, cache_modifier=".cs")
 
 
@@ -72,10 +76,12 @@ def kernel_function(x):
     if parts > CONFIG["PROGRAMS"]:
         raise ValueError(f"a row of {n} elements is longer than {CONFIG['PROGRAMS']} parts of {tile}")
     groups = min(rows, CONFIG["PROGRAMS"] // parts)
+    threads = CONFIG["PROGRAMS"] // SMS * 32 * CONFIG["num_warps"]
     words = torch.zeros((rows, parts), dtype=torch.int64, device=x.device)
     softmax_parts[(groups * parts,)](
         x, out, words, rows, n, groups,
         PARTS=parts, PADDED=triton.next_power_of_2(parts), TILE=tile,
-        num_warps=CONFIG["num_warps"], launch_cooperative_grid=True,
+        num_warps=CONFIG["num_warps"], maxnreg=min(255, REGISTERS // threads // 8 * 8),
+        launch_cooperative_grid=True,
     )  # fmt: skip
     return out
