@@ -95,7 +95,10 @@ class OperatorContract:
     def test_a_child_parses(self, operator: Operator, parents: Sequence[Kernel], brief: Brief) -> None:
         """A syntax error would cost a build."""
         for child in filter(None, self.children(operator, parents, brief)):
-            assert child.kernel.language != "cpp" or well_formed(child.kernel.source)
+            if child.kernel.language == "cpp":
+                assert well_formed(child.kernel.source)
+            if child.kernel.language == "triton":
+                compile(child.kernel.source, "kernel.py", "exec")
 
     def test_parents_stay_as_they_were(
         self, operator: Operator, parents: Sequence[Kernel], brief: Brief
@@ -113,7 +116,9 @@ class OperatorContract:
             assert child.operator == operator.name
             assert child.rationale.strip() and "\n" not in child.rationale
 
-    def test_a_source_without_an_entry_gives_no_child(self, operator: Operator, brief: Brief) -> None:
+    def test_a_source_without_an_entry_gives_no_child(
+        self, operator: Operator, parents: Sequence[Kernel], brief: Brief
+    ) -> None:
         """There is nothing in it to make faster."""
-        broken = [Kernel("int x = (;\n", "cpp")] * max(operator.arity, 1)
+        broken = [Kernel("int x = (;\n", parents[0].language)] * max(operator.arity, 1)
         assert operator.arity == 0 or operator(broken, brief, Random(0)) is None

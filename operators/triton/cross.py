@@ -141,7 +141,7 @@ def _with_functions(ours: Unit, theirs: Unit, pairs: Sequence[tuple[Jit, Jit]]) 
         for word in re.findall(r"[A-Za-z_]\w*", offered[todo.pop()]):
             if word not in offered or word in brought or word in taken:
                 continue
-            if word in replaced or (word in known and squeeze(known[word]) != squeeze(offered[word])):
+            if word in replaced or (word in known and not _serves(ours, theirs, word)):
                 return
             if word not in known:
                 brought.append(word)
@@ -154,6 +154,7 @@ def _with_functions(ours: Unit, theirs: Unit, pairs: Sequence[tuple[Jit, Jit]]) 
         text = renamed(text, {other.name: mine.name}) if other.name != mine.name else text
         edits.append(Edit(*_whole(ours, mine.node), text))
     texts = [offered[name] for name in offered if name in brought]
+    texts.sort(key=lambda text: "def " in text)  # constants first
     first = min(_whole(ours, mine.node)[0] for mine, _ in pairs)
     missing = [line for line in _imports(theirs) if line not in _imports(ours)]
     if texts:
@@ -161,6 +162,13 @@ def _with_functions(ours: Unit, theirs: Unit, pairs: Sequence[tuple[Jit, Jit]]) 
     if missing:
         edits.append(Edit(_imports_end(ours), _imports_end(ours), "".join(f"{line}\n" for line in missing)))
     yield ours.tree.edited(edits)
+
+
+def _serves(ours: Unit, theirs: Unit, name: str) -> bool:
+    """Whether our definition does for theirs: the same text, or a function of the same parameters."""
+    texts = [squeeze(_definitions(unit)[name]) for unit in (ours, theirs)]
+    jits = [next((jit for jit in unit.jits if jit.name == name), None) for unit in (ours, theirs)]
+    return texts[0] == texts[1] or (jits[0] is not None and jits[1] is not None and _fits(jits[0], jits[1]))
 
 
 def _text(unit: Unit, jit: Jit) -> str:

@@ -96,7 +96,9 @@ def numbers(unit: Unit, knobs: Knobs) -> Edits:
     config, space = unit.literal("CONFIG"), unit.literal("SPACE")
     if config is None or space is None:
         return _made(unit, values, spaces, config)
-    return _entries(unit, config, values), _entries(unit, space, spaces)
+    others = {name for launch in unit.launches for name in launch.config if name not in ("", "CONFIG")}
+    more = [_entries(unit, found, values) for name in sorted(others) if (found := unit.literal(name))]
+    return _entries(unit, config, values), _entries(unit, space, spaces), *more
 
 
 def _made(unit: Unit, values: Mapping[str, str], spaces: Mapping[str, str], config: cst.Dict | None) -> Edits:

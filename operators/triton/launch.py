@@ -55,7 +55,7 @@ def free_number(unit: Unit, _: Brief) -> Iterator[Edits]:
     for launch in unit.launches:
         if any(other.config for other in unit.launches):
             return
-        passed = {name: arg.value for name, arg in launch.options.items()} | launch.given
+        passed = launch.options | launch.given
         for name, node in passed.items():
             parameter = launch.kernel.parameter(name)
             if name in unit.config or not (parameter.constexpr if parameter else name == "num_warps"):

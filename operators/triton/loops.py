@@ -200,15 +200,19 @@ def fuse_loops(unit: Unit, _: Brief) -> Iterator[Edits]:
             continue
         seen = {squeeze(unit.tree.block([line])) for line in one.body}
         lines = [line for line in other.body if squeeze(unit.tree.block([line])) not in seen]
-        if not lines or (
-            any(writes(unit, line) & temporary for line in other.body if line not in lines)
-            and (any(writes(unit, line) & temporary for line in lines))
-        ):
+        shared = {n for line in other.body if line not in lines for n in writes(unit, line)}
+        if not lines or any(_times_written(unit, one.body, name) != 1 for name in shared):
+            continue
+        if any(writes(unit, line) & shared for line in lines):
             continue
         names = {one.var: one.var} if one.var == other.var else {other.var: one.var}
         text = "".join(unit.tree.block([line]) for line in lines)
         text = renamed(text, {} if one.var == other.var else names)
         yield unit.tree.after(one.body[-1], text), unit.tree.drop(other.node)
+
+
+def _times_written(unit: Unit, body: Sequence[cst.CSTNode], name: str) -> int:
+    return sum(name in writes(unit, line) for line in body)
 
 
 def _fresh(unit: Unit, body: Sequence[cst.CSTNode]) -> frozenset[str]:

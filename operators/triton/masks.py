@@ -153,10 +153,13 @@ def even_mask(unit: Unit, _: Brief) -> Iterator[Edits]:
             values = dict(zip(unit.launches_of(jit), texts_, strict=True))
             added = argument(unit, jit, name, values.get)
             if added is not None:
-                masks = [
-                    unit.tree.swap(bound.node, f"(({_bare(unit, bound.node)}) | {name})") for bound in found
-                ]
-                yield (*added, *masks)
+                yield (*added, *(_or(unit, bound.node, name) for bound in found))
+
+
+def _or(unit: Unit, node: cst.Comparison, flag: str) -> Edit:
+    text = f"({_bare(unit, node)}) | {flag}"
+    alone = isinstance(next(unit.tree.above(node)), cst.Assign | cst.Arg)
+    return unit.tree.swap(node, text if alone else f"({text})")
 
 
 def _bare(unit: Unit, node: cst.BaseExpression) -> str:

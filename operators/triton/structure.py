@@ -72,10 +72,12 @@ class Launch:
 
     Attributes:
         kernel: name of the jit function.
-        given: expression by parameter name, where it is passed by place or by name.
+        given: expression by parameter name, where it is passed by place or by name; what follows a ``*`` of
+            unknown length is not among them.
         options: keyword arguments that are no parameters, such as ``num_warps``.
-        config: whether ``**CONFIG`` is passed.
-        clear: whether every other argument is written out.
+        config: names of the dicts of which one is passed as ``**``, CONFIG among them; empty: none is.
+        star: the text behind ``**``.
+        clear: whether the names of all arguments are known.
         host: the function that launches.
     """
 
@@ -83,8 +85,9 @@ class Launch:
     call: cst.Call
     grid: cst.BaseExpression
     given: dict[str, cst.BaseExpression]
-    options: dict[str, cst.Arg]
-    config: bool
+    options: dict[str, cst.BaseExpression]
+    config: tuple[str, ...]
+    star: str
     clear: bool
     host: cst.FunctionDef
     statement: cst.CSTNode
@@ -214,15 +217,21 @@ class Unit:
         if jit is None or not hosts or not lines or not isinstance(index, cst.Index) or len(func.slice) > 1:
             return None
         given: dict[str, cst.BaseExpression] = {}
-        options: dict[str, cst.Arg] = {}
-        config, clear, places = False, True, iter(jit.parameters)
+        options: dict[str, cst.BaseExpression] = {}
+        config, star, clear = tuple[str, ...](), "", True
+        places: Iterator[Parameter] = iter(jit.parameters)
         for arg in call.args:
             packed = _assigned_tuple(hosts[-1], arg.value) if arg.star == "*" else None
             if packed is not None:
                 given |= {p.name: e.value for e, p in zip(packed.elements, places, strict=False)}
+            elif arg.star == "*":
+                places = iter(())  # how many it fills is not known
+            elif (entries := _assigned_dict(hosts[-1], arg.value)) is not None:
+                given |= {name: value for name, value in entries.items() if jit.parameter(name)}
+                options |= {name: value for name, value in entries.items() if not jit.parameter(name)}
             elif arg.star:
-                config = config or self.tree.text(arg.value) == "CONFIG"
-                clear = clear and self.tree.text(arg.value) == "CONFIG"
+                star, config = self.tree.text(arg.value), self._dicts(hosts[-1], arg.value)
+                clear = clear and "CONFIG" in config and "" not in config
             elif arg.keyword is None:
                 place = next(places, None)
                 if place is not None:
@@ -230,14 +239,25 @@ class Unit:
             elif jit.parameter(arg.keyword.value):
                 given[arg.keyword.value] = arg.value
             else:
-                options[arg.keyword.value] = arg
-        return Launch(jit, call, index.value, given, options, config, clear, hosts[-1], lines[0])
+                options[arg.keyword.value] = arg.value
+        return Launch(jit, call, index.value, given, options, config, star, clear, hosts[-1], lines[0])
+
+    def _dicts(self, host: cst.FunctionDef, node: cst.BaseExpression) -> tuple[str, ...]:
+        """The module's dicts that an expression may stand for: ``CONFIG``, or a choice of it and others."""
+        if isinstance(node, cst.IfExp):
+            return (*self._dicts(host, node.body), *self._dicts(host, node.orelse))
+        if not isinstance(node, cst.Name):
+            return ("",)
+        if self.literal(node.value) is not None:
+            return (node.value,)
+        bound = _assigned_value(host, node)
+        return ("",) if bound is None or isinstance(bound, cst.Name) else self._dicts(host, bound)
 
     def value(self, launch: Launch, name: str) -> str | None:
         """What a launch passes for a parameter, as a text that holds in the host function."""
         if name in launch.given:
             return self.tree.text(launch.given[name])
-        return f'CONFIG["{name}"]' if launch.config and name in self.config else None
+        return f'{launch.star}["{name}"]' if launch.config and name in self.config else None
 
     def host_names(self, launch: Launch) -> Iterator[tuple[str, cst.Assign]]:
         """Plain assignments in the launching function, by name."""
@@ -256,6 +276,27 @@ class Unit:
 
 def _assigned_tuple(host: cst.FunctionDef, node: cst.BaseExpression) -> cst.Tuple | None:
     """The tuple that a name in the body of a function stands for."""
+    value = _assigned_value(host, node)
+    if not isinstance(value, cst.Tuple) or any(isinstance(e, cst.StarredElement) for e in value.elements):
+        return None
+    return value
+
+
+def _assigned_dict(host: cst.FunctionDef, node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
+    """The entries of the dict that a name in the body of a function stands for; the keys are literals."""
+    value = _assigned_value(host, node)
+    if not isinstance(value, cst.Dict):
+        return None
+    found = {}
+    for element in value.elements:
+        if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
+            return None
+        found[str(element.key.evaluated_value)] = element.value
+    return found
+
+
+def _assigned_value(host: cst.FunctionDef, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What a name is bound to in the body of a function, once."""
     lines = host.body.body if isinstance(host.body, cst.IndentedBlock) else ()
     small = [s for line in lines if isinstance(line, cst.SimpleStatementLine) for s in line.body]
     found = [
@@ -263,10 +304,7 @@ def _assigned_tuple(host: cst.FunctionDef, node: cst.BaseExpression) -> cst.Tupl
         for s in small
         if isinstance(s, cst.Assign) and any(t.target.deep_equals(node) for t in s.targets)
     ]
-    value = found[0] if len(found) == 1 else None
-    if not isinstance(value, cst.Tuple) or any(isinstance(e, cst.StarredElement) for e in value.elements):
-        return None
-    return value
+    return found[0] if len(found) == 1 else None
 
 
 @lru_cache(maxsize=256)

@@ -28,6 +28,11 @@ def _single_axis(unit: Unit, jit: Jit) -> Grid | None:
     return None if "atomic" in text or "launch_cooperative_grid" in grid.launch.options else grid
 
 
+def _number(grid: Grid, name: str) -> str:
+    """What a launch passes for a new number."""
+    return f'{grid.launch.star or "CONFIG"}["{name}"]'
+
+
 def _body_in_loop(unit: Unit, jit: Jit, header: str, tile: str) -> Edit:
     """The whole body under a loop over tiles; parameters that it moves are copied first in each of them."""
     moved = sorted({p.name for p in jit.parameters} & {n for line in jit.body for n in writes(unit, line)})
@@ -65,7 +70,7 @@ def persistent(unit: Unit, brief: Brief) -> Iterator[Edits]:
         if knob is None or count is None:
             continue
         header = f"for {tile} in tl.range(tl.program_id(0), {tiles}, {programs}):\n"
-        size = f'min({grid.sizes[0]}, CONFIG["{programs}"])'
+        size = f"min({grid.sizes[0]}, {_number(grid, programs)})"
         yield (*count, *knob, *with_sizes(unit, grid, [size]), _body_in_loop(unit, jit, header, tile))
 
 
@@ -85,7 +90,7 @@ def coarsen(unit: Unit, _: Brief) -> Iterator[Edits]:
         count = argument(unit, jit, tiles, lambda _, size=grid.sizes[0]: size, "")  # type: ignore[misc]
         if knob is None or count is None:
             continue
-        size = f'triton.cdiv({grid.sizes[0]}, CONFIG["{each}"])'
+        size = f"triton.cdiv({grid.sizes[0]}, {_number(grid, each)})"
         start = f"tl.program_id(0) * {each}"
         for header in (
             f"for {tile} in tl.range({start}, tl.minimum({start} + {each}, {tiles})):\n",
@@ -122,7 +127,7 @@ def rows_per_program(unit: Unit, _: Brief) -> Iterator[Edits]:
         edits = [unit.tree.swap(found[0][0], index)]
         edits.append(unit.tree.after(line, f"{inside} = {bound[0]} < {total}\n"))
         edits += _widened(unit, jit, rows, inside, tall)
-        size = f'triton.cdiv({grid.sizes[0]}, CONFIG["{rows}"])'
+        size = f"triton.cdiv({grid.sizes[0]}, {_number(grid, rows)})"
         yield (*count, *knob, *with_sizes(unit, grid, [size]), *edits)
 
 
