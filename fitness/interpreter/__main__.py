@@ -104,9 +104,8 @@ def _serve(native: ctypes.CDLL, order: dict[str, Any], channel: int, inputs: int
 
 def _confine(native: ctypes.CDLL, order: dict[str, Any], channel: int) -> socket.socket:
     """Enter the sandbox; of all descriptors the channel alone stays."""
-    readable = [
-        str(Path(path).resolve()).encode() for path in {sys.prefix, sys.base_prefix, *sys.path} if path
-    ]
+    packages = (Path(package.__file__ or "").parents[1] for package in (torch, np))
+    readable = [str(path).encode() for path in {Path(sys.prefix), Path(sys.base_prefix), *packages}]
     reads = (ctypes.c_char_p * (len(readable) + 1))(*readable, None)
     cpu, memory = ctypes.c_ulong(order["cpu_s"]), ctypes.c_ulong(order["memory"])
     native.enter(os.fsencode(order["scratch"]), reads, channel, cpu, memory, int(order["sandboxed"]))

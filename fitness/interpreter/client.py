@@ -46,6 +46,11 @@ class Interpreter:
         self._requests = ours
         self._ready = False  # it imports while we go on
 
+    @property
+    def pid(self) -> int:
+        """Its process id; children of it are plans that run."""
+        return self._process.pid
+
     def fork(self, order: dict[str, Any], inputs: int, outputs: int) -> socket.socket:
         """A confined child for one case of a plan; returns the channel to it.
 

@@ -19,6 +19,8 @@ from fitness.plan import View
 
 ALIGNMENT = 64
 PAGE = mmap.PAGESIZE
+GUARD = 1 << 20  # bytes between storages that can't be touched; they take address space alone
+OUTER_GUARD = 64 << 20  # before the first and behind the last
 PROT_NONE = 0
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,17 +37,19 @@ class Memory:
     def __init__(self, sizes: Sequence[int], read_only: int) -> None:
         self._read_only = read_only
         self._spans: list[tuple[int, int, int, int]] = []  # pages, storage, end of storage, end of pages
-        at = PAGE
+        at = OUTER_GUARD
         for size in sizes:
             length = max(1, -(-size // PAGE)) * PAGE
             start = at + (length - size) // ALIGNMENT * ALIGNMENT
             self._spans.append((at, start, start + size, at + length))
-            at += length + PAGE
-        self._map = mmap.mmap(-1, at, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            at += length + GUARD
+        self._map = mmap.mmap(-1, at + OUTER_GUARD, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._bytes: Array = np.frombuffer(self._map, dtype=np.uint8)
         self._address = self._bytes.ctypes.data
-        for guard in (0, *(span[3] for span in self._spans)):
-            self._protect(guard, PAGE, PROT_NONE)
+        self._protect(0, OUTER_GUARD, PROT_NONE)
+        for *_, last in self._spans:
+            self._protect(last, GUARD, PROT_NONE)
+        self._protect(at, OUTER_GUARD, PROT_NONE)
 
     def renew(self, inputs: Sequence[Array]) -> None:
         """Fill the inputs with these bytes and everything else with poison."""
