@@ -68,13 +68,16 @@ class Children:
         """The child's answer to one job.
 
         Raises:
-            ChildError: it died or took too long.
+            ChildError: it died, took too long, or left no answer.
             DeviceError: the zygote or the sandbox is broken.
         """
         (scratch / job_file).write_bytes(job)
         status = self._run(do, scratch)
         if status == 0:
-            return read_small(scratch / answer_file, ANSWER_BYTES)
+            answer = read_small(scratch / answer_file, ANSWER_BYTES)
+            if not answer:
+                raise ChildError("rejected", "the host code ended the process")
+            return answer
         what = "tracing the host function" if do == "trace" else "compiling"
         if status == TIMED_OUT:
             raise ChildError("timed_out", f"{what} took longer than {self._limits.wall:g} s")

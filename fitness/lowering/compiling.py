@@ -13,7 +13,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,14 +53,14 @@ class Uncompilable(Exception):
 
 
 def compile_all(
-    folder: Path, text: str, dotted: Iterable[str], specs: list[KernelSpec], facts: Facts
+    folder: Path, text: str, dotted: Mapping[str, int], specs: list[KernelSpec], facts: Facts
 ) -> Json:
     """Binaries of all specialisations, in order: {"binaries": […]}, or {"failed": index, "reason", "line"}.
 
     Args:
         folder: where the module is written and the binaries are left.
         text: the cut module.
-        dotted: names of Triton's that it uses; refused where they are not part of the language.
+        dotted: names of Triton's that it uses → line of the source; refused where they are not its language.
         specs: what to compile.
         facts: of the card compiled for.
     """
@@ -75,33 +75,35 @@ def compile_all(
     return {"binaries": made}
 
 
-def check_names(dotted: Iterable[str]) -> None:
+def check_names(dotted: Mapping[str, int]) -> None:
     """Refuse names that are not Triton's language.
 
     Raises:
         Uncompilable: a name does not exist, or is Python that a kernel must not reach.
     """
-    for path in dotted:
+    for path, line in dotted.items():
         root, *parts = path.split(".")
         found: Any = {"triton": triton, "math": math}.get(root)
         for part in parts:
             try:
                 found = getattr(found, part)
             except AttributeError:
-                raise Uncompilable(f"this Triton has no {path}") from None
+                raise Uncompilable(f"line {line}: this Triton has no {path}") from None
         if root != "math" and not _in_language(found):
-            raise Uncompilable(f"{path} is not part of Triton's language; a kernel cannot use it")
+            raise Uncompilable(
+                f"line {line}: {path} is not part of Triton's language; a kernel cannot use it"
+            )
 
 
 def _in_language(found: Any) -> bool:
     if isinstance(found, ModuleType):
         return found.__name__ == "triton" or found.__name__.startswith("triton.language")
+    if found is tl.core.extern_elementwise:
+        return False  # it links libraries by path
     if isinstance(found, (JITFunction, tl.dtype, tl.constexpr, *PLAIN)) or tl.core.is_builtin(found):
         return True
-    if found in (triton.cdiv, triton.next_power_of_2, tl.core.extern_elementwise):
-        return found is not tl.core.extern_elementwise  # it links libraries by path
     home = getattr(found, "__module__", "") or ""
-    if home in LIBDEVICE:
+    if home in LIBDEVICE or found in (triton.cdiv, triton.next_power_of_2):
         return True
     known = isinstance(found, type) or type(found).__name__ == "ConstexprFunction"
     return known and home.startswith("triton.language")

@@ -55,13 +55,13 @@ class Cut:
         text: the module.
         lines: line of the text → line of the source.
         functions: the jit functions in it.
-        dotted: every name of Triton's that it uses, e.g. "triton.language.exp".
+        dotted: every name of Triton's that it uses → line of the source, e.g. {"triton.language.exp": 9}.
     """
 
     text: str
     lines: dict[int, int]
     functions: tuple[str, ...]
-    dotted: tuple[str, ...]
+    dotted: dict[str, int]
 
 
 def cut(tree: ast.Module, wanted: Iterable[str]) -> Cut:
@@ -72,7 +72,7 @@ def cut(tree: ast.Module, wanted: Iterable[str]) -> Cut:
     """
     scope = _Scope(tree)
     pending, taken = sorted(set(wanted)), dict[str, ast.FunctionDef]()
-    names, dotted = set[str](), set[str]()
+    names, dotted = set[str](), dict[str, int]()
     while pending:
         name = pending.pop()
         if name in taken:
@@ -88,8 +88,7 @@ def cut(tree: ast.Module, wanted: Iterable[str]) -> Cut:
     body += [taken[name] for name in scope.functions if name in taken]
     module = ast.Module(body=body, type_ignores=[])
     text = ast.unparse(ast.fix_missing_locations(module)) + "\n"
-    dotted |= {scope.aliases[name] for name in names if name in scope.aliases}
-    return Cut(text, _lines(text, body), tuple(taken), tuple(sorted(dotted)))
+    return Cut(text, _lines(text, body), tuple(taken), dict(sorted(dotted.items())))
 
 
 def _lines(text: str, body: list[ast.stmt]) -> dict[int, int]:
@@ -232,7 +231,7 @@ class _Function:
     def __init__(self, scope: _Scope, node: ast.FunctionDef) -> None:
         self._scope = scope
         self.names: set[str] = set()
-        self.dotted: set[str] = set()
+        self.dotted: dict[str, int] = {}
         self.bare = copy.deepcopy(node)
         self.bare.decorator_list = [_decorator(node)]
         self.bare.returns = None
@@ -275,7 +274,7 @@ class _Function:
     def _use(self, node: ast.expr) -> None:
         path = self._scope.dotted(node)
         if path:
-            self.dotted.add(path)
+            self.dotted[path] = node.lineno
         self.names |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
     def _check(self, node: ast.AST) -> None:
@@ -291,7 +290,7 @@ class _Function:
             raise CutError(f"line {node.lineno}: the attribute .{node.attr} cannot be used in a kernel")
         path = self._scope.dotted(node) if _root(node) not in self._local else None
         if path:
-            self.dotted.add(path)
+            self.dotted[path] = node.lineno
         if isinstance(node.value, ast.Name) and node.value.id in self._scope.functions:
             raise CutError(
                 f"line {node.lineno}: a kernel cannot use attributes of the function {node.value.id}"
@@ -303,6 +302,8 @@ class _Function:
             raise CutError(f"line {node.lineno}: the name {OURS} is taken")
         if name in scope.aliases or name in scope.values or name in scope.functions:
             self.names.add(name)
+            if name in scope.aliases:
+                self.dotted.setdefault(scope.aliases[name], node.lineno)
         elif name in scope.unread:
             raise CutError(
                 f"line {node.lineno}: {name} (line {scope.unread[name]}) is not a constant that can be read "

@@ -44,10 +44,10 @@ class Refusal:
 
 @checked(frozen=True, config=STRICT)
 class CompileJob:
-    """Compile ``specs`` from the cut module ``text``; ``dotted``: the names of Triton's that it uses."""
+    """Compile ``specs`` from the cut module ``text``; ``dotted``: names of Triton's in it, with lines."""
 
     text: str
-    dotted: tuple[str, ...]
+    dotted: dict[str, int]
     specs: tuple[KernelSpec, ...]
 
 

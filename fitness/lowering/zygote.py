@@ -76,7 +76,7 @@ def _warm(facts: Facts) -> None:
     spec = KernelSpec("warm", ("x", "n"), {"x": "*fp32", "n": "i32"}, (), (), {})
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
-        answer = compiling.compile_all(Path(folder), WARM, ["triton.language.store"], [spec], facts)
+        answer = compiling.compile_all(Path(folder), WARM, {"triton.language.store": 5}, [spec], facts)
     if "binaries" not in answer:
         sys.exit(f"Triton cannot compile for {facts.arch}: {answer['reason']}")
     del sys.modules["device"]
