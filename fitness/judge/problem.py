@@ -207,9 +207,11 @@ def _case(source: Source, plan: Plan) -> tuple[Case, Program, Signature]:
 
 def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase], list[str]]:
     """The cases after one of them was examined, and notes: the first, or the smallest where that is huge."""
-    first = loaded[0]
-    if declared and first.case.bytes > EXAMINED_BYTES:
-        first = min((each for each in loaded if not each.case.held_out), key=lambda each: each.case.bytes)
+    place = 0
+    if declared and loaded[0].case.bytes > EXAMINED_BYTES:
+        shown = (n for n, each in enumerate(loaded) if not each.case.held_out)
+        place = min(shown, key=lambda n: loaded[n].case.bytes)
+    first = loaded[place]
     notes = []
     if not declared and all(kind is Kind.CONSTANT for kind in first.kinds):
         if any(spec.dtype in FLOATS for spec in first.case.inputs):
@@ -219,9 +221,7 @@ def _examined(loaded: list[LoadedCase], declared: bool) -> tuple[list[LoadedCase
             todo = "draw it with torch.rand or alike"
             raise ProblemError(f"{first.program.where}: get_inputs() always returns the same data; {todo}")
     found, remarks = examine(first)
-    if first is loaded[0]:
-        loaded = [found, *loaded[1:]]
-    return _alike(loaded, found), notes + remarks
+    return _alike([*loaded[:place], found, *loaded[place + 1 :]], found), notes + remarks
 
 
 def _alike(cases: list[LoadedCase], found: LoadedCase) -> list[LoadedCase]:
