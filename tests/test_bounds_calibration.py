@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.gate_calibration import OPERATIONS, calibrate, least
+from tests.samples import one_thread  # noqa: F401 -- for all tests here
 
 # Averages over thousands of exponentials: half-precision inputs are as good as exact ones.
 FORGIVING = ("logsumexp", "cross_entropy")
 EXACT_IN_PART = ("quantize_int8",)  # whole numbers are right or within one
 EXACT = ("max_pool3d",)  # bfloat16 steps are exact, too
 NARROW = "bfloat16"  # a result's rounding may take all of its bound, so a few roundings take two
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors are slower on several."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("make", OPERATIONS, ids=lambda make: make.__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +16,7 @@ from fitness.judge.compare import compare
 from fitness.judge.inputs import DISTRIBUTIONS
 from fitness.judge.precision import computing_in
 from fitness.judge.source import read
+from tests.samples import one_thread  # noqa: F401 -- for all tests here
 
 FOLDER = Path(__file__).parents[1] / "fitness" / "problems"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
@@ -26,15 +26,6 @@ WIDTHS = [
     for bits, width in ((32, {}), (16, {"BITS": 16}))
     if bits == 32 or "BITS" in read(FOLDER / f"{name}.py").constants
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors: threads would only get into each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def problem(name: str, **constants: int) -> ModuleType:

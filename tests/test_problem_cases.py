@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 from fitness.judge.mutants import UNPOLICED, strengthen
-from fitness.judge.problem import Draw, LoadedCase, Problem, load
+from fitness.judge.problem import Draw, LoadedCase, load
 from fitness.target import ProblemError
-
-SAMPLES = Path(__file__).parent / "problems"
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors: threads would only get into each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@cache
-def sample(name: str) -> Problem:
-    return load(str(SAMPLES / f"{name}.py"), seed=1, cache_bytes=32 << 20)
+from tests.samples import (
+    SAMPLES,
+    one_thread,  # noqa: F401 -- for all tests here
+    sample,
+)
 
 
 def gate(allowed: float) -> object:

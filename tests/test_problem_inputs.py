@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 from fitness.judge.inputs import DISTRIBUTIONS, perturbed, redrawn
-from fitness.judge.problem import Problem, load
+from fitness.judge.problem import load
 from fitness.judge.refill import Refill
 from fitness.judge.structure import Kind, kind_of
-
-SAMPLES = Path(__file__).parent / "problems"
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors: threads would only get into each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@cache
-def sample(name: str) -> Problem:
-    return load(str(SAMPLES / f"{name}.py"), seed=1, cache_bytes=32 << 20)
+from tests.samples import (
+    SAMPLES,
+    one_thread,  # noqa: F401 -- for all tests here
+    sample,
+)
 
 
 def rng(seed: int = 0) -> torch.Generator:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
-from fitness.judge.problem import Problem, builtin_names, load
+from fitness.judge.problem import builtin_names, load
 from fitness.judge.source import read
 from fitness.target import ProblemError
-
-SAMPLES = Path(__file__).parent / "problems"
-CACHE = 32 << 20
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors: threads would only get into each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@cache
-def sample(name: str) -> Problem:
-    return load(str(SAMPLES / f"{name}.py"), seed=1, cache_bytes=CACHE)
+from tests.samples import (
+    CACHE,
+    SAMPLES,
+    one_thread,  # noqa: F401 -- for all tests here
+    sample,
+)
 
 
 def written(folder: Path, text: str) -> Path:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from fitness.judge.problem import load
 from fitness.judge.source import read
 from fitness.target import ProblemError
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors: threads would only get into each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
+from tests.samples import one_thread  # noqa: F401 -- for all tests here
 
 HEAD = "import torch\nfrom torch import nn\nN = 8\n"
 INIT = "def get_init_inputs():\n    return []\n"

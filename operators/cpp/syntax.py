@@ -79,15 +79,6 @@ class Unit:
         """The canonical loop that this node is."""
         return next((loop for loop in self.loops if loop.node is node), None)
 
-    def loop_around(self, node: Node) -> Loop | None:
-        """The innermost canonical loop whose body holds the node."""
-        around = [loop for loop in self.loops if loop.body.covers(node)]
-        return around[-1] if around else None
-
-    def function_around(self, node: Node) -> Function | None:
-        """The function whose body holds the node."""
-        return next((function for function in self.functions if function.body.covers(node)), None)
-
     def fresh(self, name: str) -> str:
         """The name, with a number after it where it is taken."""
         if name not in self.names:

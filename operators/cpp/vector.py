@@ -10,7 +10,7 @@ from operators.cpp.dependence import independent, reductions
 from operators.cpp.effects import effects
 from operators.cpp.offsets import roots_in
 from operators.cpp.rewrite import rewrite
-from operators.cpp.structure import Loop, declared_name, pragma_text
+from operators.cpp.structure import declared_name, pragma_text
 from operators.cpp.syntax import Edit, Edits, Unit, set_pragma
 from operators.proposal import Brief
 
@@ -162,11 +162,6 @@ def _only_sources(unit: Unit, root: str) -> bool:
 
 def _is_unroll(text: str) -> bool:
     return text.startswith("GCC unroll")
-
-
-def plain_simd(loop: Loop) -> bool:
-    """Whether a loop has no pragma, or ``omp simd`` only."""
-    return not loop.pragmas or (len(loop.pragmas) == 1 and Directive.of(loop.omp).words == ("simd",))
 
 
 VECTOR = (simd, drop_simd, simd_width, unroll, restrict, aligned, inline_functions)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operators.draft import gathering, pointwise
 from operators.draft.expressions import ATOM, Value, converted, literal
 from operators.draft.operations import Operation, Program, Ref, Undraftable, Varying
-from operators.draft.sizes import Digit, Digits, Extent, Index, joined, place
+from operators.draft.sizes import Digits, Extent, Index, joined, place
 from operators.draft.views import VIEWS, broadcast
 
 LONG = 70  # characters of an expression that gets a name
@@ -195,10 +195,6 @@ class Values:
         named = Value(name, value.type, ATOM, value.depth)
         level.known[node.name, index] = named
         return named
-
-    def index_text(self, value: Value, extent: Extent) -> Digits:
-        """A computed place as an index."""
-        return (Digit(value.within(ATOM), extent, Extent(1), extent, value.depth),)
 
 
 def stored(value: Value, array: Array, digits: Digits) -> str:
