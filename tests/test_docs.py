@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from operators.cpp import STRUCTURAL
-from operators.cpp.rewrite import Rewrite
+from operators import cpp, triton
+from operators.cpp.rewrite import Rewrite as CppRewrite
+from operators.triton.rewrite import Rewrite as TritonRewrite
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("operator", STRUCTURAL, ids=lambda operator: operator.name)
-def test_every_rewrite_has_its_row_in_the_docs(operator: Rewrite) -> None:
+@pytest.mark.parametrize("operator", [*cpp.STRUCTURAL, *triton.STRUCTURAL], ids=lambda each: each.name)
+def test_every_rewrite_has_its_row_in_the_docs(operator: CppRewrite | TritonRewrite) -> None:
     row = f"| {operator.family} | `{operator.name}` | {operator.needs} | {operator.reason} |"
     assert row in (DOCS / "operators.md").read_text().splitlines()
