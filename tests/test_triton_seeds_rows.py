@@ -1,7 +1,7 @@
 """The Triton seeds of problems bound by bandwidth: right at any size by the interpreter, and they lower.
 
-The interpreter wants ``TRITON_INTERPRET`` set before Triton is imported, so each problem is tried in a process
-of its own, which runs this file as a program and prints one line of JSON.
+The interpreter wants ``TRITON_INTERPRET`` set before Triton is imported, so each problem is tried in a
+process of its own, which imports this file and prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
+from fitness.card import Case, TensorSpec
+from fitness.lowering import Lowered, Lowering
+from populations.kernel import Kernel
 from populations.seeds import Seed, seeds
 
 ROOT = Path(__file__).parent.parent
@@ -77,12 +80,31 @@ REFERENCES: dict[str, Callable[..., Tensor | Tensors]] = {
     "matvec": lambda a, b: a @ b,
 }
 PROBLEMS = tuple(REFERENCES)
-ROWS: list[Shape] = [(1, 1), (3, 15), (37, 1), (2, 16), (5, 17), (3, 257), (9, 1023), (2, 2048), (3, 4099), (1, 33001)]
+ROWS: list[Shape] = [
+    (1, 1), (3, 15), (37, 1), (2, 16), (5, 17), (3, 257), (9, 1023), (2, 2048), (3, 4099), (1, 33001),
+]  # fmt: skip
 SHAPES: dict[str, list[Shape]] = {
     "rope": [(1, 1, 1, 2), (2, 3, 5, 6), (3, 2, 17, 34), (1, 3, 65, 64), (2, 7, 9, 126), (1, 2, 3, 1026)],
     "rms_norm_channels": [(1, 1, 1, 1), (2, 3, 5, 7), (1, 64, 16, 17), (2, 67, 3, 64), (1, 517, 2, 67)],
     "swiglu": [(rows, 2 * n) for rows, n in ROWS],
 }
+TIER: dict[str, tuple[torch.dtype, list[Shape]]] = {
+    "softmax": (torch.bfloat16, [(8192, 8192)]),
+    "softmax_long": (torch.float32, [(4096, 393216)]),
+    "rms_norm_rows": (torch.bfloat16, [(8192, 4096), (4096,)]),
+    "rms_norm": (torch.bfloat16, [(8192, 8192), (8192, 8192), (8192,)]),
+    "rms_norm_channels": (torch.bfloat16, [(112, 64, 512, 512)]),
+    "layer_norm": (torch.bfloat16, [(8192, 12288), (12288,), (12288,)]),
+    "gelu_tanh": (torch.bfloat16, [(8192, 8192)]),
+    "swiglu": (torch.bfloat16, [(8192, 28672)]),
+    "cross_entropy": (torch.bfloat16, [(8192, 128256), (8192,)]),
+    "cumsum": (torch.float32, [(32768, 32768)]),
+    "masked_cumsum": (torch.float32, [(32768, 4096), (32768, 4096)]),
+    "quantize_int8": (torch.float32, [(8192, 8192)]),
+    "rope": (torch.bfloat16, [(1, 40, 8192, 128), (8192, 128), (8192, 128)]),
+    "matvec": (torch.bfloat16, [(2048, 1048576), (1048576, 1)]),
+}
+OTHER_DTYPES = {("cross_entropy", 1): torch.int64, ("masked_cumsum", 1): torch.bool}
 # Cooperative grids spin, and programs of the interpreter run one after the other: only rows of one part.
 LONGEST = {("softmax_long", "cooperative"): 10000}
 KINDS = ("normal", "row scales", "wide", "subnormal", "zero", "non-finite", "bfloat16")
@@ -131,7 +153,7 @@ def arguments(problem: str, shape: Shape, kind: str) -> Tensors:
     return (x,)
 
 
-def allowed(problem: str, inputs: Tensors, wanted: Tensor, index: int) -> Tensor | float:
+def allowed(problem: str, inputs: Tensors, wanted: Tensor, index: int) -> Any:
     """How far a float32 kernel may be from the exact result, before the output is rounded."""
     x, *others = (tensor.double().nan_to_num(0, 0, 0) for tensor in inputs)
     near = U * wanted.abs() * (32 + x.shape[-1] ** 0.5)
@@ -143,7 +165,8 @@ def allowed(problem: str, inputs: Tensors, wanted: Tensor, index: int) -> Tensor
         case "rms_norm":
             return near if index == 0 else 0.0
         case "layer_norm":
-            spread = (x.abs() + x.mean(-1, keepdim=True).abs()) / (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+            deviation = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+            spread = (x.abs() + x.mean(-1, keepdim=True).abs()) / deviation
             return near + U * (others[0].abs() * (8 + x.shape[-1] ** 0.5) * spread + 2 * others[1].abs())
         case "gelu_tanh":
             return U * (wanted.abs() * (8 + 4 * x.abs()) + 16 * x.abs())
@@ -163,10 +186,10 @@ def allowed(problem: str, inputs: Tensors, wanted: Tensor, index: int) -> Tensor
 
 
 def imported(seed: Seed) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(seed.name, ROOT / seed.path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    found = importlib.util.spec_from_file_location(seed.name, ROOT / seed.path)
+    assert found and found.loader
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
     return module
 
 
@@ -184,13 +207,14 @@ def fault(problem: str, outputs: Tensors, inputs: Tensors) -> str | None:
         rounded = exact.to(dtype)
         if not torch.equal(got.isnan(), rounded.isnan()) or not torch.equal(got.isinf(), rounded.isinf()):
             return f"NaN or infinity elsewhere: {got.flatten()[:9]} for {rounded.flatten()[:9]}"
-        bound = allowed(problem, inputs, exact, index) if exact.is_floating_point() else torch.zeros(exact.shape)
+        bound = allowed(problem, inputs, exact, index) if exact.is_floating_point() else 0.0
         rounding = 2.0**-7 if dtype == torch.bfloat16 else U  # the interpreter truncates to bfloat16
         bound = bound + rounding * exact.abs() + 2.0**-143
         off = (got.double() - exact.double()).abs()
         wrong = rounded.isfinite() & ~(off <= bound)
         if wrong.any():
-            return f"{got[wrong][:3].tolist()} for {exact[wrong][:3].tolist()} ({(off / bound)[wrong].max():.1f} bounds)"
+            worst = (off / bound)[wrong].max()
+            return f"{got[wrong][:3].tolist()} for {exact[wrong][:3].tolist()} ({worst:.1f} bounds)"
     return None
 
 
@@ -227,7 +251,8 @@ def trials(problem: str, name: str) -> Iterator[tuple[Shape, str]]:
 def interpreted(problem: str) -> Any:
     program = f"import json, test_triton_seeds_rows as t; print(json.dumps(t.faults({problem!r})))"
     variables = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=280)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -246,6 +271,38 @@ def literal(seed: Seed, name: str) -> Any:
 @each_seed
 def test_a_triton_seed_is_right_at_any_size(seed: Seed) -> None:
     assert interpreted(seed.problem)[seed.name] == []
+
+
+@pytest.fixture(scope="module")
+def lowering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lowering]:
+    opened = Lowering(tmp_path_factory.mktemp("lowered"), arch="sm_90")
+    yield opened
+    opened.close()
+
+
+def spec(tensor: Tensor) -> TensorSpec:
+    return TensorSpec("tensor", tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+
+
+def tier_case(problem: str) -> Case:
+    """The shape that is timed on a GPU."""
+    dtype, shapes = TIER[problem]
+    inputs = tuple(
+        torch.empty(shape, dtype=OTHER_DTYPES.get((problem, index), dtype), device="meta")
+        for index, shape in enumerate(shapes)
+    )
+    wanted = REFERENCES[problem](*inputs)
+    outputs = wanted if isinstance(wanted, tuple) else (wanted,)
+    specs = tuple(map(spec, inputs)), (), tuple(map(spec, outputs))
+    return Case("tier", {}, None, False, False, True, *specs, bytes=0)
+
+
+@each_seed
+def test_a_triton_seed_lowers_for_the_h200_without_spills(lowering: Lowering, seed: Seed) -> None:
+    lowered = lowering.lower(Kernel(seed.source, seed.language), [tier_case(seed.problem)])
+    assert isinstance(lowered, Lowered), lowered
+    assert lowered.traits["spill_store_bytes"] == 0
+    assert lowered.traits["registers"] <= 160
 
 
 @each_seed

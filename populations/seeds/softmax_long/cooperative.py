@@ -63,7 +63,7 @@ def softmax_parts(
             low = tl.where(peer < PARTS, low, 0.0)
             top = tl.max(high, axis=0)
             total = tl.sum(low * tl.exp2((high - top) * LOG2_E), axis=0)
-        value = value * (tl.exp2((base - top) * LOG2_E) / total)
+        value = value * (tl.exp2((largest - top) * LOG2_E) / total)
         tl.store(out + at + lane, value, mask=inside, cache_modifier=".cs")
 
 
