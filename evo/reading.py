@@ -19,8 +19,7 @@ def status(run: RunFolder, as_json: saying.Json = False) -> None:
 
     with populations.open(run) as opened:
         told = opened.status()
-    rows = [(key, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
-            for key, value in told.items()]  # fmt: skip
+    rows = [(key, _in_words(value)) for key, value in told.items()]
     saying.data(told, as_json, rows)
 
 
@@ -161,6 +160,19 @@ def _replayed(run: Path) -> dict[str, Any]:
         "outcomes": {outcome.value: count for outcome, count in state.outcomes.items()},
         "stopped": state.stopped,
     }
+
+
+def _in_words(value: object) -> str:
+    """A value for people: four digits, and of several numbers those that are not zero."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_in_words(each)}" for key, each in value.items() if each)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return str(value)
 
 
 def _member(member: Any) -> dict[str, Any]:
