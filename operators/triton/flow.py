@@ -17,6 +17,7 @@ SAME = ("cumsum", "cumprod", "associative_scan", "sort", "flip", "multiple_of", 
 EACH = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sqrt_rn", "div_rn", "fma", "where", "maximum",
         "minimum", "abs", "sin", "cos", "erf", "floor", "ceil", "clamp", "cdiv", "program_id", "tanh",
         "num_programs", "log1p", "expm1", "pow", "rint", "fdiv", "umulhi")  # fmt: skip
+_LIBRARY = re.compile(r"(tl|triton\.language|libdevice)\.")
 
 
 def called(unit: Unit, call: cst.Call) -> str:
@@ -25,14 +26,13 @@ def called(unit: Unit, call: cst.Call) -> str:
 
 
 def calls(unit: Unit, node: cst.CSTNode, *names: str) -> list[cst.Call]:
-    """Calls of Triton's functions by these names, such as "load"; own functions of that name are not."""
+    """Calls of Triton's functions by these names, such as "load"; a descriptor's own ``load`` is none."""
     key = ("calls", node, names)
     if key not in unit.known:
-        own = {jit.name for jit in unit.jits}
         unit.known[key] = [
             call
             for call in unit.tree.find(node, cst.Call)
-            if called(unit, call) in names and squeeze(unit.tree.text(call.func)) not in own
+            if called(unit, call) in names and _LIBRARY.match(squeeze(unit.tree.text(call.func)))
         ]
     return list(unit.known[key])
 
@@ -148,8 +148,8 @@ def effects(unit: Unit, node: cst.CSTNode) -> list[cst.Call]:
     for call in unit.tree.find(node, cst.Call):
         name, text = called(unit, call), squeeze(unit.tree.text(call.func))
         hidden = text in own and own[text].node is not node and effects(unit, own[text].node)
-        plain = name in ("store", "inline_asm_elementwise", "debug_barrier")
-        if plain or name.startswith("atomic") or hidden:
+        asm = name in ("inline_asm_elementwise", "debug_barrier")
+        if asm or hidden or name.startswith(("store", "atomic")):
             found.append(call)
     return found
 

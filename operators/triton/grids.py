@@ -128,5 +128,5 @@ def _named_whole(unit: Unit, launch: Launch, name: str) -> bool:
     target, value = bound[0]
     if isinstance(target, cst.Tuple):
         text = squeeze(unit.tree.text(value))
-        return bool(re.search(r"\.(shape|size\(\)|stride\(\))$", text))
+        return bool(re.search(r"\.(shape|size\(\)|stride\(\))(\[[\w:-]*\])?$", text))
     return name not in [n.value for n in name_nodes(unit, value)] and whole_number(unit, launch, value)

@@ -257,7 +257,7 @@ def _widened(unit: Unit, call: cst.Call) -> cst.Call | None:
 
 
 def _tensors(unit: Unit, jit: Jit) -> list[str]:
-    """The names of the tensors that every launch of a kernel passes; empty where one is no plain name."""
+    """The tensors that a kernel is launched with, inputs and new ones; none where one is no plain name."""
     found: list[str] = []
     for launch in unit.launches_of(jit):
         for name, node in launch.given.items():
@@ -267,7 +267,10 @@ def _tensors(unit: Unit, jit: Jit) -> list[str]:
                 continue
             if not isinstance(node, cst.Name):
                 return []
-            found.append(node.value)
+            value = unit.host_value(launch, node)
+            inputs = {p.name.value for p in launch.host.params.params}
+            if node.value in inputs or unit.tree.text(value).startswith("torch."):
+                found.append(node.value)
     return list(dict.fromkeys(found))
 
 

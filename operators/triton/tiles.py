@@ -134,7 +134,10 @@ def rows_per_program(unit: Unit, _: Brief) -> Iterator[Edits]:
 def _flat(unit: Unit, jit: Jit) -> bool:
     """Whether a kernel has lanes of one dimension only, and nothing that would need a closer look."""
     text = unit.tree.text(jit.node)
-    if re.search(r"\btl\.(dot|trans|reshape|view|join|split|atomic|inline_asm|make_|associative|sort)", text):
+    if re.search(
+        r"\btl\.(dot|trans|reshape|view|join|split|atomic|inline_asm|make_|associative|sort|cum|flip|gather|softmax|topk|hist)",
+        text,
+    ):
         return False
     if any(isinstance(node, cst.If | cst.While) for node in unit.tree.below(jit.node)):
         return False
