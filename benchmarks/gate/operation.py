@@ -1,7 +1,7 @@
 """The operations on which the gate is calibrated: reference, honest implementations and mutants of each.
 
-The ten built-in problems are judged with the bounds that their own files declare, and like every operation
-also under the sampled forward model, as a problem that declares nothing would be.
+The built-in problems are judged with the bounds that their own files declare, and like every operation also
+under the sampled forward model, as a problem that declares nothing would be.
 """
 
 from __future__ import annotations
