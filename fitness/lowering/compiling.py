@@ -102,6 +102,8 @@ def _in_language(found: Any) -> bool:
         return False  # it links libraries by path
     if isinstance(found, (JITFunction, tl.dtype, tl.constexpr, *PLAIN)) or tl.core.is_builtin(found):
         return True
+    if found is tl.PropagateNan or isinstance(found, tl.PropagateNan):
+        return True  # an enum of Triton's C++ half
     home = getattr(found, "__module__", "") or ""
     if home in LIBDEVICE or found in (triton.cdiv, triton.next_power_of_2):
         return True
