@@ -99,6 +99,14 @@ def test_a_sum_of_a_mask_that_other_code_uses_stays_right_without_it() -> None:
     assert "EVEN=n == 1024" in child
 
 
+def test_an_access_never_gets_two_hints_to_the_caches_which_the_hardware_refuses() -> None:
+    source = text("softmax").replace("mask=mask)", 'mask=mask, cache_modifier=".cs")')
+    source = source.replace('other=float("-inf"))', 'other=float("-inf"), eviction_policy="evict_first")')
+    for name in ("evict_first", "evict_last", "cache_loads", "stream_stores"):
+        for child in REWRITES[name].children(source, BRIEF):
+            assert child.count("eviction_policy") + child.count("cache_modifier") == 2
+
+
 def test_autotune_becomes_config_and_space() -> None:
     child = adopt(text("autotuned"))
     assert space(child, "triton") == {"BLOCK": (64, (64, 128)), "num_warps": (4, (4, 8))}

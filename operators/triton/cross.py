@@ -18,15 +18,13 @@ from operators.triton.flow import argument_of, calls
 from operators.triton.knobs import constexprs, options
 from operators.triton.launch import OPTIONS
 from operators.triton.loops import with_keyword
-from operators.triton.maths import added
-from operators.triton.memory import base
+from operators.triton.memory import HINTS, base, hinted
 from operators.triton.structure import Jit, Loop, Unit, unit_of
-from operators.triton.syntax import Edit, renamed, squeeze, well_formed
+from operators.triton.syntax import Edit, Edits, renamed, squeeze, well_formed
 from operators.tune import space, with_values
 from populations.kernel import Kernel
 
 Idea = Callable[[Unit, Unit], Iterator[str]]
-POLICIES = {"load": ("eviction_policy", "cache_modifier"), "store": ("eviction_policy", "cache_modifier")}
 
 
 @dataclass(frozen=True)
@@ -247,13 +245,13 @@ def _place(unit: Unit, loop: Loop) -> tuple[int, tuple[str, ...]]:
 def cross_policies(ours: Unit, theirs: Unit) -> Iterator[str]:
     """One argument at a time, then all of them; the last policy stands for any further accesses."""
     found: list[tuple[Edit, ...]] = []
-    for kind, names in POLICIES.items():
+    for kind in ("load", "store"):
         mine, other = _accesses(ours, kind), _accesses(theirs, kind)
         for argument in mine.keys() & other.keys():
             edits: list[Edit] = []
             for i, call in enumerate(mine[argument]):
                 model = other[argument][min(i, len(other[argument]) - 1)]
-                edits += [e for name in names for e in _copied(ours, theirs, call, model, name)]
+                edits += _copied(ours, call, model)
             if edits:
                 found.append(tuple(edits))
     found.sort(key=lambda edits: edits[0].start)
@@ -270,14 +268,13 @@ def _accesses(unit: Unit, kind: str) -> dict[str, list[cst.Call]]:
     return found
 
 
-def _copied(ours: Unit, theirs: Unit, call: cst.Call, model: cst.Call, name: str) -> list[Edit]:
-    mine, other = argument_of(call, name), argument_of(model, name)
-    if other is None or not isinstance(other.value, cst.SimpleString):
-        return []
-    text = theirs.tree.text(other.value)
-    if mine is None:
-        return [added(ours, call, name, text)]
-    return [] if ours.tree.text(mine.value) == text else [ours.tree.swap(mine.value, text)]
+def _copied(ours: Unit, call: cst.Call, model: cst.Call) -> Edits:
+    """Edits that give our access the hint to the caches that theirs has."""
+    for name in HINTS:
+        given = argument_of(model, name)
+        if given is not None and isinstance(given.value, cst.SimpleString):
+            return hinted(ours, call, name, str(given.value.evaluated_value))
+    return ()
 
 
 CROSSINGS = (cross_launch, cross_halves, cross_loops, cross_policies)

@@ -24,16 +24,23 @@ from operators.triton.masks import definition
 from operators.triton.maths import added
 from operators.triton.rewrite import rewrite
 from operators.triton.structure import Jit, Unit
-from operators.triton.syntax import Edits, squeeze
+from operators.triton.syntax import Edit, Edits, squeeze
+
+HINTS = ("eviction_policy", "cache_modifier")  # the hardware takes one of them
 
 
-def _set(unit: Unit, call: cst.Call, name: str, value: str) -> Edits:
-    """Edits that give a call a keyword argument; none where it has it already."""
-    given = argument_of(call, name)
-    if given is None:
+def hinted(unit: Unit, call: cst.Call, name: str, value: str) -> Edits:
+    """Edits that give a load or store one hint to the caches in place of any other; none where it has it."""
+    given = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value in HINTS]
+    if not given:
         return (added(unit, call, name, f'"{value}"'),)
-    old = unit.tree.text(given.value)
-    return () if old.strip("\"'") == value else (unit.tree.swap(given.value, f'"{value}"'),)
+    arg = given[0]
+    if len(given) > 1 or arg.keyword is None:
+        return ()
+    if arg.keyword.value == name:
+        old = unit.tree.text(arg.value)
+        return () if old.strip("\"'") == value else (unit.tree.swap(arg.value, f'"{value}"'),)
+    return (Edit(unit.tree.start(arg.keyword), unit.tree.end(arg.value), f'{name}="{value}"'),)
 
 
 def base(unit: Unit, jit: Jit, call: cst.Call) -> str:
@@ -62,7 +69,7 @@ def evict_first(unit: Unit, _: Brief) -> Iterator[Edits]:
     for jit in unit.kernels:
         last = {base(unit, jit, call): call for call in calls(unit, jit.node, "load")}
         found += [
-            edits for call in last.values() if (edits := _set(unit, call, "eviction_policy", "evict_first"))
+            edits for call in last.values() if (edits := hinted(unit, call, "eviction_policy", "evict_first"))
         ]
     yield from found
     if len(found) > 1:
@@ -82,7 +89,7 @@ def evict_last(unit: Unit, _: Brief) -> Iterator[Edits]:
         for i, call in enumerate(loads):
             again = any(base(unit, jit, other) == base(unit, jit, call) for other in loads[i + 1 :])
             if (again or _shared(unit, jit, call, len(programs))) and (
-                edits := _set(unit, call, "eviction_policy", "evict_last")
+                edits := hinted(unit, call, "eviction_policy", "evict_last")
             ):
                 yield edits
 
@@ -107,11 +114,11 @@ def _shared(unit: Unit, jit: Jit, call: cst.Call, programs: int) -> bool:
     reason="what is read once need not pass through the first-level cache",
 )
 def cache_loads(unit: Unit, _: Brief) -> Iterator[Edits]:
-    """`.cg` for one load at a time."""
+    """`.cg` for one load at a time; it takes the place of an eviction policy."""
     for jit in unit.kernels:
         for call in calls(unit, jit.node, "load"):
             if argument_of(call, "cache_modifier") is None and argument_of(call, "volatile") is None:
-                yield (added(unit, call, "cache_modifier", '".cg"'),)
+                yield hinted(unit, call, "cache_modifier", ".cg")
 
 
 @rewrite(
@@ -126,7 +133,7 @@ def stream_stores(unit: Unit, _: Brief) -> Iterator[Edits]:
             found = [
                 e
                 for call in calls(unit, jit.node, "store")
-                for e in _set(unit, call, "cache_modifier", modifier)
+                for e in hinted(unit, call, "cache_modifier", modifier)
             ]
             if found:
                 yield tuple(found)
