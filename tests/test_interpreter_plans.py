@@ -196,3 +196,17 @@ def test_large_and_cooperative_grids_are_lowered_not_checked(
     with pytest.raises(KernelDied, match=says) as died:
         written.outputs(interpreter)
     assert died.value.outcome is Outcome.LOWERED
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int64, torch.bool, torch.float8_e5m2])
+def test_copies_between_all_kinds_of_types_work_in_a_confined_child(
+    interpreter: Interpreter, tmp_path: Path, dtype: torch.dtype
+) -> None:
+    other = view(2, X) | {"dtype": str(dtype).removeprefix("torch."), "shape": [8, 8], "strides": [1, 8]}
+    square = view(1, X) | {"shape": [8, 8], "strides": [8, 1]}
+    steps = [
+        {"do": "copy", "into": other, "source": view(0, X) | {"shape": [8, 8], "strides": [8, 1]}},
+        {"do": "copy", "into": square, "source": other},
+    ]
+    (made,) = Written(tmp_path, ADD, [X], [X], [SPEC], steps, scratch=[512]).outputs(interpreter)
+    assert torch.equal(made, X.to(dtype).float())

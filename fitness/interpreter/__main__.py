@@ -40,6 +40,7 @@ def main() -> None:
     torch.set_grad_enabled(False)
     native = ctypes.CDLL(sys.argv[1])
     install()
+    _wake_torch()
     gc.freeze()
     requests = socket.socket(fileno=os.dup(0))
     requests.send(b"ready")
@@ -52,6 +53,15 @@ def main() -> None:
             _watch(native, *descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _wake_torch() -> None:
+    """Copy and cast once: torch then looks at the processor's features, which a confined child cannot."""
+    kinds = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.float8_e4m3fn)
+    for source in kinds:
+        for target in kinds:
+            torch.ones(4, 4).to(source).t().contiguous().to(target)
+    torch.special.erf(torch.ones(64, dtype=torch.float64))
 
 
 def _watch(native: ctypes.CDLL, channel: int, request: int, inputs: int, outputs: int) -> NoReturn:
