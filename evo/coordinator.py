@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Protocol
 
 from evo.course import Course
@@ -25,6 +26,7 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
+Begun = tuple[list["Stillborn | tuple[Draft, Admission]"], list[Future[Built | Verdict]]]
 ATTEMPTS = 5  # of one ask, until a child is no duplicate
 PROMOTION_SHARE = 0.25  # of device time, before the closing measurements
 
@@ -72,6 +74,7 @@ class Coordinator:
         self._batch = settings.batch or cores
         self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target)
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
+        self._begun: Begun | None = None  # the next batch, where it was begun early
 
     @property
     def evaluations(self) -> int:
@@ -95,7 +98,8 @@ class Coordinator:
             if resuming:
                 self._tell(Resumed(self._state.evaluations))
             for event in list(self._state.waiting.values()):
-                self._judge(event.id, self._device.rebuild(self._kernel(event.id)))
+                built = self._device.rebuild(self._kernel(event.id))
+                self._told(event.id, built, self._screening(event.id, built))
             self._crown()
             while (why := self.finished()) is None:
                 self.step()
@@ -122,18 +126,33 @@ class Coordinator:
         return None if len(self._state.archive) else "no measured kernel to go on from"
 
     def step(self) -> None:
-        """One batch, from its asks to its verdicts."""
+        """One batch, from its asks to its verdicts.
+
+        Where builds disturb no timing, the next batch is asked for and built while this one is judged. It is
+        asked for before any of this one's verdicts, whatever the order of things, so a seed decides it.
+        """
         self._watcher.doing("proposing and building")
-        events, kernels, ready = self._births()
+        begun, self._begun = self._begun or self._begin(), None
+        events, kernels, ready = self._births(begun)
         self._tell(*events, kernels=kernels)
-        for id, built in ready:
-            self._judge(id, built)
+        self._watcher.doing("judging")
+        screenings = [(id, built, self._screening(id, built)) for id, built in ready]
+        if self._device.separate and self.finished() is None:
+            self._begun = self._begin()
+        for id, built, screening in screenings:
+            self._told(id, built, screening)
         self._crown()
 
-    def _births(self) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
-        """What comes of the next asks: one event for each, in order, and the kernels to judge."""
+    def _begin(self) -> Begun:
+        """The next asks, and their builds, begun."""
         proposals = self._proposals()
-        results = iter(self._device.build([p[1] for p in proposals if not isinstance(p, Stillborn)]))
+        admissions = [each[1] for each in proposals if not isinstance(each, Stillborn)]
+        return proposals, self._device.build(admissions)
+
+    def _births(self, begun: Begun) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
+        """What comes of asks: one event for each, in order, and the kernels to judge."""
+        proposals, builds = begun
+        results = iter(builds)
         events: list[Event] = []
         kernels: list[Kernel] = []
         ready: list[tuple[int, Built | Verdict]] = []
@@ -143,7 +162,7 @@ class Coordinator:
                 events.append(proposal)
                 continue
             draft, admission = proposal
-            built, id = next(results), self._state.next_id + len(ready)
+            built, id = next(results).result(), self._state.next_id + len(ready)
             sha = built.artifact_sha if isinstance(built, Built) else None
             twin = self._course.artifacts.get(sha) or batch.setdefault(sha, id) if sha else id
             if twin != id:
@@ -158,7 +177,8 @@ class Coordinator:
         """For as many asks as the batch and the budget have room for."""
         size = self._batch
         if self._settings.evaluations is not None:
-            size = min(size, self._settings.evaluations - self._state.evaluations)
+            spoken_for = self._state.evaluations + len(self._state.waiting)
+            size = min(size, self._settings.evaluations - spoken_for)
         if self._state.next_ask <= self._strategy.seeds:
             size = min(size, self._strategy.seeds + 1 - self._state.next_ask)
         known: set[str] = set()  # within this batch
@@ -181,11 +201,17 @@ class Coordinator:
             draft = self._strategy.onward(draft, self._state, attempt)
         return _stillborn(draft, reason)
 
-    def _judge(self, id: int, built: Built | Verdict) -> None:
-        self._watcher.doing("judging")
+    def _screening(self, id: int, built: Built | Verdict) -> Future[Verdict] | None:
+        """A kernel on its way through the gate and the first timing; None where it was refused before."""
+        if not isinstance(built, Built):
+            return None
+        self._built[id] = built
+        return self._device.screen(built)
+
+    def _told(self, id: int, built: Built | Verdict, screening: Future[Verdict] | None) -> None:
         if isinstance(built, Built):
-            self._built[id] = built
-            built = self._device.screen(built)
+            assert screening is not None
+            built = self._device.screened(built, screening)
         self._tell(Judged(id, built))
 
     def _crown(self) -> None:

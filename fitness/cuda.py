@@ -32,6 +32,9 @@ GPU_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH
 class CudaTarget:
     """The ``cuda`` target with one problem loaded (see fitness.target.Target); ROCm devices too.
 
+    Attributes:
+        separate: builds use the CPU alone, so they may go on while the device measures.
+
     Args:
         problem: name of a built-in problem, or path of a problem file.
         folder: where plans and the judge's log go.
@@ -43,6 +46,8 @@ class CudaTarget:
         ProblemError: the problem cannot be loaded or judged.
         DeviceError: no GPU, a missing sandbox feature, or another judge at work.
     """
+
+    separate = True
 
     def __init__(
         self,

@@ -62,7 +62,8 @@ class Target(Protocol):
         """Rules that need no build: size, parse, structure. Under a millisecond or two."""
 
     def build(self, admission: Admission) -> Built | Verdict:
-        """Compile in a sandbox. May be called from several threads at once, but never during ``screen``."""
+        """Compile in a sandbox. May be called from several threads at once, but not while a kernel is
+        measured, unless the target has an attribute ``separate`` that is true."""
 
     def screen(self, built: Built) -> Verdict:
         """Smoke and search gate, then a few timing rounds: a rank, not yet a claim."""
