@@ -15,6 +15,7 @@ from fitness.lowering.jobs import ANSWER_BYTES, answer_file, job_file
 from fitness.target import DeviceError
 
 READY_S = 180.0
+PATIENCE_S = 120.0  # beyond a child's own limit
 LOG_BYTES = 4096
 CPU_SIGNALS = (128 + 9, 128 + 24)
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -114,7 +115,7 @@ class Children:
                 self._process.stdin.flush()
             except (BrokenPipeError, ValueError):
                 raise DeviceError(f"the lowering process has ended (log: {self._log})") from None
-            limit = self._limits.wall + 30
+            limit = self._limits.wall + PATIENCE_S
             if not self._changed.wait_for(lambda: number in self._status or self._dead, limit):
                 raise DeviceError(f"the lowering process does not answer (log: {self._log})")
             if number not in self._status:

@@ -41,13 +41,16 @@ class Confinement:
         """Later forks of this process get namespaces of their own."""
         self._library.separate(self._strict)
 
-    def enter(self, scratch: Path, log: int) -> None:
-        """Keep next to no rights; ``scratch`` stays writable, ``log`` becomes standard output and error."""
+    def enter(self, scratch: Path, log: int, *, alone: bool) -> None:
+        """Keep next to no rights; ``alone``: not even that of starting processes.
+
+        ``scratch`` stays writable, ``log`` becomes standard output and error.
+        """
         reads = (ctypes.c_char_p * (len(self._reads) + 1))(
             *[str(path).encode() for path in self._reads], None
         )
-        self._library.enter(str(scratch).encode(), reads, log, ctypes.c_ulong(self._limits.cpu),
-                            ctypes.c_ulong(self._limits.memory), self._strict)  # fmt: skip
+        limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(self._limits.memory)
+        self._library.enter(str(scratch).encode(), reads, log, *limits, int(alone), self._strict)
 
     def watch(self, child: int) -> int:
         """Wait for a child, at most the wall limit; its status, 128 + N for signal N, or ``TIMED_OUT``."""

@@ -144,7 +144,8 @@ def _worker(confinement: Confinement, facts: Facts, do: str, scratch: Path, log:
     """Enter the sandbox, do the job, leave the answer. Never returns."""
     code = CRASHED
     try:
-        confinement.enter(scratch, log)
+        os.setpgid(0, 0)
+        confinement.enter(scratch, log, alone=do == "trace")
         os.environ.update({name: str(scratch / below) for name, below in FOLDERS.items()})
         tempfile.tempdir = str(scratch)
         text = (scratch / job_file).read_bytes()

@@ -21,8 +21,24 @@ void separate(int is_strict) {
     need(enter_namespaces(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC), "new namespaces");
 }
 
+/* No new process or thread, no other program. A limit on processes would not do: it does not bind root. */
+static void deny_company(void) {
+    static const int denied[] = {
+#ifdef SYS_fork
+        SYS_fork, SYS_vfork,
+#endif
+        SYS_clone, 435 /* clone3 */, SYS_execve, SYS_execveat,
+    };
+    struct filter f;
+    begin(&f);
+    for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) on(&f, denied[i], SECCOMP_RET_ERRNO | EPERM);
+    answer(&f, SECCOMP_RET_ALLOW);
+    need(install(&f), "the seccomp filter");
+}
+
 /* `log` becomes standard output and error, all other descriptors are closed; `reads` ends with NULL. */
-void enter(const char *scratch, const char *const *reads, int log, unsigned long cpu, unsigned long memory, int is_strict) {
+void enter(const char *scratch, const char *const *reads, int log, unsigned long cpu, unsigned long memory,
+           int alone, int is_strict) {
     strict = is_strict;
     die_with(0);
     int null = open("/dev/null", O_RDONLY);
@@ -44,4 +60,5 @@ void enter(const char *scratch, const char *const *reads, int log, unsigned long
     landlock_allow(rules, scratch, landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
     need(landlock_enter(rules), "Landlock");
     deny_the_rest_of_the_kernel();
+    if (alone) deny_company();
 }
