@@ -9,7 +9,7 @@ import libcst as cst
 
 from operators.proposal import Brief
 from operators.triton.flow import accumulated, argument_of, called, effects, reads, writes
-from operators.triton.loops import neighbours
+from operators.triton.nests import neighbours
 from operators.triton.rewrite import rewrite
 from operators.triton.structure import Loop, Unit
 from operators.triton.syntax import Edits, squeeze

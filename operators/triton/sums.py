@@ -8,18 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from operators.proposal import Brief
-from operators.triton.flow import (
-    accumulated,
-    argument_of,
-    assigned,
-    called,
-    name_nodes,
-    reads,
-    shape_of,
-    shapes,
-    writes,
-)
+from operators.triton.flow import accumulated, argument_of, assigned, called, name_nodes, reads, writes
 from operators.triton.rewrite import rewrite
+from operators.triton.shapes import shape_of, shapes
 from operators.triton.structure import Loop, Unit
 from operators.triton.syntax import Edits, squeeze
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from operators.proposal import Brief
-from operators.triton.flow import REDUCTIONS, argument_of, assigned, calls, name_nodes, reads, shapes, writes
+from operators.triton.flow import argument_of, assigned, calls, name_nodes, reads, writes
 from operators.triton.grids import Grid, asks_for_programs, axes, one_launch, with_sizes
 from operators.triton.knobs import argument, constexprs
 from operators.triton.maths import added, grouped
 from operators.triton.rewrite import rewrite
+from operators.triton.shapes import REDUCTIONS, shapes
 from operators.triton.structure import Jit, Unit
 from operators.triton.syntax import Edit, Edits, indented, squeeze
 
