@@ -61,7 +61,7 @@ def mean_of_losses(losses, out, rows, BLOCK: tl.constexpr):
 def kernel_function(logits, targets):
     rows, n = logits.shape
     losses = torch.empty((rows,), dtype=torch.float32, device=logits.device)
-    out = torch.empty((), dtype=logits.dtype, device=logits.device)
+    out = torch.empty((), dtype=torch.float32, device=logits.device)
     wide = 16 // logits.element_size()  # elements of one 16-byte load
     loss_of_rows[(rows,)](logits, targets, losses, n, WIDE=wide, **CONFIG)
     mean_of_losses[(1,)](losses, out, rows, BLOCK=1024, num_warps=8)

@@ -76,7 +76,7 @@ def kernel_function(logits, targets):
     tops = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
     totals = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
     losses = torch.empty((rows,), dtype=torch.float32, device=logits.device)
-    out = torch.empty((), dtype=logits.dtype, device=logits.device)
+    out = torch.empty((), dtype=torch.float32, device=logits.device)
     sums_of_parts[(rows, parts)](logits, tops, totals, n, **CONFIG)
     padded = triton.next_power_of_2(parts)
     loss_of_rows[(rows,)](logits, targets, tops, totals, losses, n, parts, PADDED=padded, num_warps=1)

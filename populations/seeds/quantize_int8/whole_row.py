@@ -71,7 +71,7 @@ def kernel_function(x):
     n = x.shape[-1]
     rows = x.numel() // n
     out = torch.empty_like(x, dtype=torch.int8)
-    scales = torch.empty((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
+    scales = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(n)
     warps = CONFIG["num_warps"]
     if block > LONGEST:
