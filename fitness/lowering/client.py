@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fitness import plan as plans
 from fitness.card import Case
+from fitness.lowering import limits
 from fitness.lowering import source as sources
 from fitness.lowering.children import ChildError, Children, read_small
 from fitness.lowering.confinement import Limits
@@ -151,7 +152,7 @@ class _Attempts:
             traced = self._traced(attempt, asked)
             if isinstance(traced, Verdict):
                 return traced
-            wrong = over_limits(traced)
+            wrong = limits.fault(traced, self._cases)
             if wrong:
                 return _verdict("rejected", wrong)
             try:
@@ -184,8 +185,6 @@ class _Attempts:
             return _verdict("rejected", f"the host function gives no plan: {where}: {error['msg']}"[:300])
         if isinstance(answer, Refusal):
             return _verdict(answer.status, answer.reason)
-        if [case.name for case in self._cases] != [case.case for case in answer.cases]:
-            return _verdict("rejected", "the host function gives a plan of other cases")
         return answer
 
     def _compiled(self, attempt: int, traced: Traced, device: Cut) -> tuple[Path, Compiled | Failed]:
@@ -217,25 +216,6 @@ class _Attempts:
         (made / MODULE).write_text(device.text)
         (made / PLAN).write_bytes(plans.write(plan))
         return Lowered(self._source.kernel, made, plan)
-
-
-def over_limits(traced: Traced) -> str | None:
-    """Which limit of a plan is broken."""
-    for case in traced.cases:
-        outputs = {view.storage for view in case.outputs}
-        scratch = sum(
-            size
-            for index, size in enumerate(case.storages)
-            if index >= case.arguments and index not in outputs
-        )
-        if scratch > plans.SCRATCH_BYTES:
-            return (
-                f"case {case.case}: allocates {scratch >> 20} MiB of scratch; "
-                f"at most {plans.SCRATCH_BYTES >> 20} are allowed"
-            )
-        if not any(step.do == "launch" for step in case.steps):
-            return f"case {case.case}: the host function launches no kernel"
-    return None
 
 
 def _verdict(status: str, reason: str) -> Verdict:

@@ -11,31 +11,10 @@ from typing import Any
 
 import torch
 
+from fitness.lowering.limits import ITEM_BYTES, STEPS
 from fitness.lowering.refusal import Refused
 from fitness.plan import CONSTANT_ELEMENTS, LAUNCHES
 
-STEPS = 4 * LAUNCHES
-DTYPES = frozenset(
-    [
-        "float32",
-        "float64",
-        "bfloat16",
-        "float16",
-        "int8",
-        "uint8",
-        "int16",
-        "int32",
-        "int64",
-        "bool",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float8_e4m3fn",
-        "float8_e5m2",
-        "float8_e4m3fnuz",
-        "float8_e5m2fnuz",
-    ]
-)
 SPACING = 1 << 40  # bytes between the pretended addresses of two storages
 
 Json = dict[str, Any]
@@ -149,6 +128,6 @@ class Tape:
 def dtype_name(dtype: torch.dtype) -> str:
     """Torch's name without "torch."."""
     name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
+    if name not in ITEM_BYTES:
         raise Refused(f"tensors of type {name} cannot be part of a plan")
     return name
