@@ -1,7 +1,7 @@
 """A plan's storages in memory of the child: guard pages around each, poison in what nobody wrote.
 
-A read or write that leaves a storage's pages is a segmentation fault; one that lands beside the storage
-within them meets all ones, or is found afterwards. Inputs are made read-only once they are filled.
+A write that lands beside a storage is found afterwards, a read there meets all ones; further away both are a
+segmentation fault. Inputs are made read-only once they are filled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from fitness.interpreter.numbers import Array
 from fitness.plan import View
 
-ALIGNMENT = 64
 PAGE = mmap.PAGESIZE
+REDZONE = PAGE  # before each storage, and at least as much behind it
 GUARD = 1 << 20  # bytes between storages that can't be touched; they take address space alone
 OUTER_GUARD = 64 << 20  # before the first and behind the last
 PROT_NONE = 0
@@ -36,11 +36,11 @@ class Memory:
 
     def __init__(self, sizes: Sequence[int], read_only: int) -> None:
         self._read_only = read_only
-        self._spans: list[tuple[int, int, int, int]] = []  # pages, storage, end of storage, end of pages
+        self._spans: list[tuple[int, int, int, int]] = []  # of pages and storage: start, start, end, end
         at = OUTER_GUARD
         for size in sizes:
-            length = max(1, -(-size // PAGE)) * PAGE
-            start = at + (length - size) // ALIGNMENT * ALIGNMENT
+            length = 2 * REDZONE + max(1, -(-size // PAGE)) * PAGE
+            start = at + REDZONE
             self._spans.append((at, start, start + size, at + length))
             at += length + GUARD
         self._map = mmap.mmap(-1, at + OUTER_GUARD, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
