@@ -64,7 +64,7 @@ def seeded(seed: int) -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        if torch.cuda.is_initialized():  # torch.manual_seed would ask every kind of device
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch.manual_seed would ask every kind of device
             torch.cuda.manual_seed_all(seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)
