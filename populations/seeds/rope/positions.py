@@ -49,8 +49,7 @@ def rotate(
 def kernel_function(x, cos, sin):
     length, dim = x.shape[-2:]
     heads = x.numel() // (length * dim)
-    dtype = x.dtype if cos.dtype == x.dtype else torch.float32
-    out = torch.empty(x.shape, dtype=dtype, device=x.device)
+    out = torch.empty_like(x)
     block = triton.next_power_of_2(dim // 2)
     positions = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(length))
     grid = (triton.cdiv(length, positions), triton.cdiv(heads, CONFIG["HEADS"]))
