@@ -27,7 +27,7 @@ HERE = Path(__file__).parent / "operators" / "triton"
 # The kernel that shows the rewrite, and which of its children is shown.
 SHOWN = {
     "adopt_autotune": ("autotuned", 0),
-    "launch_numbers": ("prefix", 1),
+    "launch_numbers": ("prefix", 0),
     "free_number": ("rms_norm", 0),
     "tuple_grid": ("gelu", 0),
     "permute_axes": ("matmul", 0),

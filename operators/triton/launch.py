@@ -14,33 +14,35 @@ from operators.triton.rewrite import rewrite
 from operators.triton.structure import Jit, Unit
 from operators.triton.syntax import Edits
 
+# First values differ from Triton's own defaults: an equal plan would be a duplicate.
 OPTIONS = {
-    "num_warps": (4, (1, 2, 4, 8, 16)),
-    "num_stages": (3, (1, 2, 3, 4, 5)),
+    "num_warps": (8, (1, 2, 4, 8, 16)),
+    "num_stages": (4, (1, 2, 3, 4, 5)),
     "maxnreg": (128, (64, 96, 128, 168, 255)),
 }
 
 
 @rewrite(
     "launch_numbers",
-    needs="a launch that gives no num_warps, num_stages (with a loop in the kernel) or maxnreg",
+    needs="a launch that gives no num_warps, no num_stages (with a `tl.dot` in a loop) or no maxnreg",
     reason="the tuner may trade occupancy against registers and loads in flight",
 )
 def launch_numbers(unit: Unit, _: Brief) -> Iterator[Edits]:
-    """One option at a time, with Triton's own default as its first value."""
-    for name, knob in OPTIONS.items():
+    """One option at a time, at another value than Triton's own."""
+    multiplying = {loop.jit for loop in unit.loops if calls(unit, loop.node, "dot")}
+    for name, (value, allowed) in OPTIONS.items():
         wanting = [
             launch
             for launch in unit.launches
-            if launch.clear and name not in launch.options and not (launch.config and name in unit.config)
+            if launch.clear
+            and name not in launch.options
+            and not (launch.config and name in unit.config)
+            and (name != "num_stages" or launch.kernel in multiplying)
         ]
-        looping = {loop.jit for loop in unit.loops}
-        if name == "num_stages":
-            wanting = [launch for launch in wanting if launch.kernel in looping]
-        if name == "maxnreg" and unit.config.get("num_warps") == "32":
+        if not wanting or name in unit.config or (name, unit.config.get("num_warps")) == ("maxnreg", "32"):
             continue  # 32 warps have 64 registers a thread, whatever is asked for
-        if wanting and name not in unit.config:
-            yield options(unit, wanting, {name: knob})
+        wide = name == "maxnreg" and any(launch.kernel in multiplying for launch in wanting)
+        yield options(unit, wanting, {name: (168 if wide else value, allowed)})
 
 
 @rewrite(
@@ -49,7 +51,7 @@ def launch_numbers(unit: Unit, _: Brief) -> Iterator[Edits]:
     reason="a number that was fixed by hand becomes one that the tuner moves",
 )
 def free_number(unit: Unit, _: Brief) -> Iterator[Edits]:
-    """The literal moves into CONFIG, with its neighbours in SPACE."""
+    """The literal moves into CONFIG, its neighbours into SPACE; it begins one step up: another plan."""
     for launch in unit.launches:
         if any(other.config for other in unit.launches):
             return
@@ -65,7 +67,8 @@ def free_number(unit: Unit, _: Brief) -> Iterator[Edits]:
             allowed = [v for v in (value // 4, value // 2, value, value * 2, value * 4) if v >= 1]
             if name == "num_warps":
                 allowed = [v for v in allowed if v <= 32]
-            yield (*numbers(unit, {name: (value, allowed)}), unit.tree.swap(place, f'CONFIG["{name}"]'))
+            first = min(2 * value, allowed[-1])
+            yield (*numbers(unit, {name: (first, allowed)}), unit.tree.swap(place, f'CONFIG["{name}"]'))
 
 
 def _number(unit: Unit, host: cst.FunctionDef, node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-CONFIG = {"BLOCK": 128}
+CONFIG = {"BLOCK": 256}
 SPACE = {"BLOCK": [32, 64, 128, 256, 512]}
 
 
