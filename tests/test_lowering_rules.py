@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import lower_idioms
@@ -187,3 +188,34 @@ def test_host_code_that_never_ends_is_stopped(tmp_path: Path) -> None:
 def test_the_client_loads_no_torch() -> None:
     check = "import sys, fitness, fitness.lowering; sys.exit(bool({'torch', 'triton'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
+
+
+MODEL = (
+    DOUBLE.replace("FACTOR, mask", "tl.load(w) + b, mask").replace("n, BLOCK", "n, w, b, BLOCK")
+    + """
+class ModelNew(torch.nn.Module):
+    def __init__(self, features, shift):
+        super().__init__()
+        self.{name} = torch.nn.Linear(features, 1, bias=False)
+        torch.nn.init.kaiming_uniform_(self.{name}.weight)
+        self.shift = shift
+    def forward(self, x):
+        y = torch.empty_like(x)
+        w = self.{name}.weight
+        double[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), w, self.shift, 256)
+        return y
+"""
+)
+
+
+@pytest.mark.parametrize("name", ["scale", "another_name"])
+def test_parameters_of_a_model_are_the_problems_by_name_or_by_order(lowering: Lowering, name: str) -> None:
+    case = lower_idioms.case("x=float32[64,1000]; weight=float32[1,8] -> float32[64,1000]")
+    (weight,) = case.parameters
+    case = replace(case, init=(8, 1.5), parameters=(replace(weight, name="scale.weight"),))
+    made = lowering.lower(Kernel(MODEL.format(name=name), "triton"), [case])
+    assert isinstance(made, Lowered), made
+    (launch,) = made.plan.cases[0].steps
+    assert isinstance(launch, plan.Launch)
+    assert launch.arguments[3] == plan.Pointer("pointer", plan.View(1, 0, (1, 8), (8, 1), "float32"))
+    assert launch.arguments[4] == plan.Scalar("scalar", 1.5)

@@ -1,4 +1,4 @@
-"""What a traced plan must keep to. The tracing child ran untrusted code: nothing in its answer is believed."""
+"""What a traced plan must keep to; the tracing child ran untrusted code, so its answer is not believed."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _bind(module: nn.Module, case: Case, parameters: Sequence[torch.Tensor]) -> 
     own = list(module.state_dict(keep_vars=True).items())
     by_name = dict(zip((spec.name for spec in case.parameters), parameters, strict=True))
     names = [name for name, _ in own]
-    if set(names) != set(by_name):
+    if not set(names) <= set(by_name):
         if len(own) != len(parameters):
             wanted = ", ".join(by_name) or "none"
             raise Refused(f"ModelNew has the parameters {', '.join(names) or 'none'}; the problem: {wanted}")
