@@ -268,7 +268,8 @@ def interior_split(unit: Unit, _: Brief) -> Iterator[Edits]:
         rest = jit.body[at:]
         edits = unmasked(unit, jit, rest, same)
         names = {n.value for n in name_nodes(unit, first.node)}
-        late = any(names & writes(unit, line) for line in rest)
+        known = {p.name for p in jit.parameters} | {n for line in jit.body[:at] for n in writes(unit, line)}
+        late = any((names | known) & writes(unit, line) for line in rest)  # a branch may not change a type
         if edits and not late and axes(unit, jit):
             inside = indented(_tidied(unit.tree.block(rest, edits), same, unit))
             edge = indented(unit.tree.block(rest))
