@@ -118,7 +118,8 @@ def _confine(native: ctypes.CDLL, order: dict[str, Any], channel: int) -> socket
     readable = [str(path).encode() for path in {Path(sys.prefix), Path(sys.base_prefix), *packages}]
     reads = (ctypes.c_char_p * (len(readable) + 1))(*readable, None)
     cpu, memory = ctypes.c_ulong(order["cpu_s"]), ctypes.c_ulong(order["memory"])
-    native.enter(os.fsencode(order["scratch"]), reads, channel, cpu, memory, int(order["sandboxed"]))
+    alone, strict = 1, int(order["sandboxed"])
+    native.enter(os.fsencode(order["scratch"]), reads, channel, cpu, memory, alone, strict)
     link = socket.socket(fileno=os.dup(1))
     null = os.open("/dev/null", os.O_WRONLY)
     for stream in (1, 2):  # what a kernel prints goes nowhere
