@@ -7,6 +7,7 @@ the judge, and whatever it does beside launching is not in the plan.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 _MODULES = """
     __future__ abc collections collections.abc contextlib dataclasses enum functools itertools math numbers
@@ -36,21 +37,29 @@ TORCH = frozenset(_TORCH.split())
 TRITON = frozenset(_TRITON.split())
 SETTINGS = ("torch.backends.",)  # may be assigned to: nothing reads them here
 
+_LOOKED_AT = (
+    ast.Import, ast.ImportFrom, ast.Name, ast.Attribute, ast.Assign, ast.AugAssign, ast.AnnAssign,
+    ast.Delete, ast.Call,
+)  # fmt: skip
 
-def fault(tree: ast.Module) -> str | None:
-    """The first thing in a source that must not be there, as ``line N: …``."""
+
+def fault(nodes: Sequence[ast.AST]) -> str | None:
+    """The first thing among a source's nodes that must not be there, as ``line N: …``."""
     roots = {"os": "os", "torch": "torch", "triton": "triton"}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             roots |= {alias.asname: alias.name for alias in node.names if alias.asname}
-    for node in ast.walk(tree):
-        wrong = _wrong(node, roots)
-        if wrong:
+    for node in nodes:
+        if isinstance(node, _LOOKED_AT) and (wrong := _wrong(node, roots)):
             return f"line {getattr(node, 'lineno', 0)}: {wrong}"
     return None
 
 
 def _wrong(node: ast.AST, roots: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return f"{node.id} is not allowed" if node.id in NAMES and isinstance(node.ctx, ast.Load) else None
+    if isinstance(node, ast.Attribute):
+        return f".{node.attr} is not allowed" if node.attr in ATTRIBUTES else _attribute(_dotted(node, roots))
     match node:
         case ast.Import(names):
             return next((f"import of {a.name} is not allowed" for a in names if not allowed(a.name)), None)
@@ -58,12 +67,6 @@ def _wrong(node: ast.AST, roots: dict[str, str]) -> str | None:
             if level or not allowed(module or ""):
                 return f"import from {'.' * level}{module or ''} is not allowed"
             return next((text for a in names if (text := _attribute(f"{module}.{a.name}"))), None)
-        case ast.Name(name, ast.Load()) if name in NAMES:
-            return f"{name} is not allowed"
-        case ast.Attribute(_, attr):
-            if attr in ATTRIBUTES:
-                return f".{attr} is not allowed"
-            return _attribute(_dotted(node, roots))
         case ast.Assign(targets):
             return next((text for target in targets if (text := _assigned(target, roots))), None)
         case ast.AugAssign(target) | ast.AnnAssign(target):

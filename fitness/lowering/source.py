@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fitness.lowering import lints
@@ -57,10 +58,11 @@ def read(kernel: Kernel, entry: str | None = None) -> Source | Verdict:
         return _rejected(f"line {why.lineno}: {why.msg}")
     except (ValueError, RecursionError, MemoryError) as why:
         return _rejected(f"the source cannot be parsed: {why}")
-    wrong = lints.fault(tree)
+    nodes = list(ast.walk(tree))
+    wrong = lints.fault(nodes)
     if wrong:
         return _rejected(wrong)
-    if not _has_kernel(tree):
+    if not _has_kernel(nodes):
         return _rejected("there is no @triton.jit function")
     found = _entry(tree, entry)
     if found is None:
@@ -98,10 +100,10 @@ def _entry(tree: ast.Module, wanted: str | None) -> str | None:
     return next((name for name in ([wanted] if wanted else ENTRIES) if name in names), None)
 
 
-def _has_kernel(tree: ast.Module) -> bool:
+def _has_kernel(nodes: Sequence[ast.AST]) -> bool:
     return any(
         (node.attr if isinstance(node, ast.Attribute) else node.id) == "jit"
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Attribute, ast.Name))
     )
 
