@@ -9,7 +9,7 @@ import torch
 
 from fitness.judge.inputs import DISTRIBUTIONS, perturbed, redrawn
 from fitness.judge.problem import load
-from fitness.judge.refill import Refill
+from fitness.judge.refill import LEAST_FACTOR, Refill
 from fitness.judge.structure import Kind, kind_of
 from tests.samples import (
     SAMPLES,
@@ -168,3 +168,55 @@ def test_an_input_that_never_changes_is_varied_in_checks_and_kept_in_timed_block
     target = loaded.draw("k")
     loaded.refiller("secret").fill(0, target.inputs, target.parameters)
     assert (target.inputs[1] == 1).all()
+
+
+def fills(*draws: torch.Tensor, count: int) -> list[torch.Tensor]:
+    """So many fills of a tensor, from a refill over two draws of it."""
+    refill = Refill(lambda n: ([draws[n]], []), "secret")
+    made = []
+    for ordinal in range(count):
+        target = torch.empty_like(draws[0])
+        refill.fill(ordinal, [target], [])
+        made.append(target)
+    return made
+
+
+def test_no_two_fills_are_one_pool_times_one_factor() -> None:
+    made = fills(torch.randn(1 << 13), torch.randn(1 << 13), count=8)
+    # What a kernel that learns would look a window up by: ratios of neighbours, which one factor keeps.
+    seen: set[tuple[int, ...]] = set()
+    for x in made:
+        ratios = ((x[1:] / x[:-1]).abs().log2() * 1024).round().long()
+        marks = {tuple(mark) for mark in torch.stack((ratios[:-2], ratios[1:-1], ratios[2:]), 1).tolist()}
+        assert len(marks & seen) < 0.01 * len(marks)
+        seen |= marks
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_who_knows_the_pool_and_the_place_still_cannot_answer_from_it(dtype: torch.dtype) -> None:
+    rows, n = 16, 1 << 14
+    pool = torch.randn(2, rows * n, generator=torch.Generator().manual_seed(1)).to(dtype)
+    x = fills(pool[0], pool[1], count=1)[0].float()
+    whole = pool.reshape(-1).float()
+    likeness = torch.nn.functional.conv1d(whole.view(1, 1, -1), x[:64].view(1, 1, -1))
+    start = int(likeness.argmax())
+    window = whole[start : start + rows * n].view(rows, n)
+    factors = torch.linspace(LEAST_FACTOR, 1, 65)
+    guess = torch.stack([(window * f).exp().sum(1) for f in factors]).mean(0).log()
+    want = torch.logsumexp(x.view(rows, n).double(), 1)
+    allowed = 2**-24 * (32 + n**0.5 + n / 64 + 4 * (want.abs() + x.view(rows, n).amax(1).abs()))
+    assert float(((guess - want).abs() / allowed).mean()) > 10
+
+
+def test_stretches_of_a_long_tensor_take_their_factors_from_different_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fitness.judge.refill.STRETCH", 100)
+    first = torch.rand(100).repeat(10)
+    (x,) = fills(first, first * 0.999, count=1)  # the pool repeats, the factors do not
+    assert all(not torch.allclose(x[n : n + 100], x[:100], rtol=0.01) for n in range(100, 1000, 100))
+
+
+def test_data_that_stays_clear_of_zero_is_scaled_a_little_only() -> None:
+    for x in fills(1 + torch.rand(64), 1 + torch.rand(64), count=5):
+        assert float(x.min()) > 0.98

@@ -1,7 +1,10 @@
 """Data that never repeats, at about the speed of a copy, for timed blocks.
 
 Fresh draws are too slow: a block's refill would take longer than the block. Where elements are independent of
-each other, a window at a secret place in a secret pool, times a secret factor, is as good as a fresh draw.
+each other, a window at a secret place in a secret pool, element by element times a window of secret factors,
+is as good as a fresh draw. One factor for the whole window would not do: a kernel could learn the pool over
+its launches, find a window by its ratios, and answer from sums it prepared. Pairs of windows are too many to
+prepare anything for; and factors that differ widely keep their mean from being a good guess.
 """
 
 from __future__ import annotations
@@ -12,9 +15,16 @@ from random import Random
 import torch
 from torch import Tensor
 
+from fitness.judge.inputs import generator
 from fitness.judge.structure import Kind, kind_of
+from fitness.judge.usercode import seed_of
 
-LEAST_FACTOR = 0.984  # small enough a change to keep a domain such as [0, 1)
+# Factors end at 1, which keeps a domain such as [0, 1). What comes near zero may come nearer; what stays
+# clear of it (a variance, numbers above 1) may have a domain that does.
+LEAST_FACTOR, LEAST_FACTOR_CLEAR = 0.5, 0.984
+CLEAR = 0.02  # of the largest magnitude that the least one has
+STRETCH = 1 << 22  # values that take their factors from one place
+ROOM = 1 << 16  # places for it
 Fresh = Callable[[int], tuple[list[Tensor], list[Tensor]]]
 
 
@@ -30,9 +40,13 @@ class Refill:
         self._fresh = fresh
         self._key = key
         (inputs, parameters), (more_inputs, more_parameters) = fresh(0), fresh(1)
-        self._inputs = [_Pool(a, b) for a, b in zip(inputs, more_inputs, strict=True)]
-        self._parameters = [_Pool(a, b) for a, b in zip(parameters, more_parameters, strict=True)]
-        self._needs_draws = any(pool.needs_draws for pool in self._inputs + self._parameters)
+        firsts, seconds = [*inputs, *parameters], [*more_inputs, *more_parameters]
+        pools = [
+            _Pool(a, b, seed_of(key, "factors", n))
+            for n, (a, b) in enumerate(zip(firsts, seconds, strict=True))
+        ]
+        self._inputs, self._parameters = pools[: len(inputs)], pools[len(inputs) :]
+        self._needs_draws = any(pool.needs_draws for pool in pools)
 
     def fill(self, ordinal: int, inputs: list[Tensor], parameters: list[Tensor]) -> None:
         """Write the data numbered ``ordinal`` into the given tensors; the same number gives the same data."""
@@ -49,9 +63,9 @@ class Refill:
 
 
 class _Pool:
-    """Two draws of one tensor, end to end."""
+    """Two draws of one tensor, end to end, and factors for them."""
 
-    def __init__(self, first: Tensor, second: Tensor) -> None:
+    def __init__(self, first: Tensor, second: Tensor, seed: int) -> None:
         self._kind = kind_of(first, second)
         self._length = first.numel()
         self.needs_draws = self._kind in (Kind.MASKED, Kind.ORDERED)
@@ -61,6 +75,10 @@ class _Pool:
             self._data = first.new_empty(0)
         else:
             self._data = torch.cat([first.reshape(-1), second.reshape(-1)])
+        if self._kind is Kind.FREE:
+            least = LEAST_FACTOR_CLEAR if _clear_of_zero(self._data) else LEAST_FACTOR
+            self._factors = self._data.new_empty(min(self._length, STRETCH) + ROOM)
+            self._factors.uniform_(least, 1.0, generator=generator(seed))
 
     def write(self, target: Tensor, drawn: Tensor | None, rng: Random) -> None:
         if self.needs_draws and drawn is not None:
@@ -68,9 +86,18 @@ class _Pool:
             return
         flat = target.view(-1)
         start = rng.randrange(self._data.numel() - self._length + 1)
-        factor = rng.uniform(LEAST_FACTOR, 1.0)
         window = self._data[start : start + self._length]
-        if self._kind is Kind.FREE:
-            torch.mul(window, factor, out=flat)
-        else:
+        if self._kind is not Kind.FREE:
             flat.copy_(window)
+            return
+        for begin in range(0, self._length, STRETCH):
+            part = flat[begin : begin + STRETCH]
+            place = rng.randrange(ROOM + 1)
+            factors = self._factors[place : place + part.numel()]
+            torch.mul(window[begin : begin + STRETCH], factors, out=part)
+
+
+def _clear_of_zero(values: Tensor) -> bool:
+    """Whether all values lie well away from zero, by their own measure."""
+    least, most = torch.aminmax(values.abs())
+    return bool(least > CLEAR * most)
