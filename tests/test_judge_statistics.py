@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fitness.judge.statistics import half_width, interval95, log_ratios, lower_bound95, median
+from fitness.judge.statistics import (
+    fair,
+    half_width,
+    interval95,
+    log_ratios,
+    lower_bound95,
+    median,
+    well_above,
+)
 
 
 def rounds(mean: float, spread: float, count: int, seed: int) -> list[float]:
@@ -42,3 +50,35 @@ def test_the_noise_of_a_baseline_against_itself_is_the_farther_end_of_its_interv
 def test_the_same_samples_give_the_same_interval() -> None:
     assert interval95([1.0, 2.0, 3.0, 2.5]) == interval95([1.0, 2.0, 3.0, 2.5])
     assert median([3.0, 1.0, 2.0]) == 2.0
+
+
+USUAL, NOISE = 460e-6, 0.02
+
+
+def test_a_baseline_near_its_usual_time_is_taken_as_it_was_measured() -> None:
+    near = [450e-6, 470e-6, 480e-6]
+    assert fair(near, USUAL, NOISE) == (near, USUAL)
+
+
+def test_a_baseline_in_a_slow_mode_counts_for_its_usual_time_at_the_most() -> None:
+    samples, usual = fair([1400e-6, 1390e-6, 440e-6], USUAL, NOISE)
+    assert samples == [USUAL, USUAL, 440e-6]
+    assert usual == USUAL
+
+
+def test_no_kernel_looks_faster_beside_a_slow_baseline_than_beside_a_usual_one() -> None:
+    kernel = [340e-6] * 3
+    usual = median(log_ratios([USUAL] * 3, kernel))
+    slow, _ = fair([1400e-6, 1410e-6, 1420e-6], USUAL, NOISE)
+    assert median(log_ratios(slow, kernel)) <= usual
+
+
+def test_a_baseline_calibrated_in_a_slow_mode_gets_its_faster_time() -> None:
+    samples = [460e-6, 462e-6, 458e-6]
+    assert fair(samples, 1400e-6, NOISE) == (samples, 460e-6)
+
+
+def test_a_noisy_machine_needs_more_than_ten_percent_to_tell_a_mode() -> None:
+    assert well_above(1.2, 1.0, 0.01)
+    assert not well_above(1.08, 1.0, 0.001)
+    assert not well_above(1.2, 1.0, 0.1)

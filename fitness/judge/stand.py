@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from random import SystemRandom
-
-from torch import Tensor
 
 from fitness.judge.baselines import Standing
-from fitness.judge.bounds import Bound, bounds
-from fitness.judge.compare import Comparison, compare
+from fitness.judge.checker import checker
 from fitness.judge.course import race
-from fitness.judge.gate import describe, judged, moved, widened
-from fitness.judge.loaded import NARROW, Draw, LoadedCase
-from fitness.judge.rig import Check, Rig, Sets, Unbelievable, WrongOutput
-from fitness.judge.statistics import CLAIM_ROUNDS, half_width, interval95, log_ratios, lower_bound95, median
+from fitness.judge.loaded import LoadedCase
+from fitness.judge.rig import Check, Contender, Rig, Unbelievable
+from fitness.judge.statistics import (
+    CLAIM_ROUNDS,
+    fair,
+    half_width,
+    interval95,
+    log_ratios,
+    lower_bound95,
+    median,
+    well_above,
+)
 from fitness.target import ProblemError
 from populations.calibration import Baseline
 from populations.verdict import Timing
 
 HOPELESS = 3.0  # a kernel this many times slower than the baseline leaves a screen after one round
 EXACT_SHARE = 1 / 8  # of a promotion's timed sets, chosen in secret, that float64 judges at the plain bound
+RETAKES = 2  # of a race in which the baseline was much slower than when it was calibrated
 LIMIT_S, LIMIT_BASELINES = 2.0, 20  # of one block: the longer of the two
 
 
@@ -65,12 +69,12 @@ class Stand:
         counted = [name for name in samples if standings[name].counts] or list(samples)
         self._name = min(counted, key=lambda name: median(samples[name]))
         self._strongest = contenders[self._name]
-        self._seconds = median(samples[self._name])
         for name, contender in contenders.items():
             if name != self._name:
                 contender.close()
         again = race(self._course, [self._strongest, self._strongest], rig.rounds)
         self.noise = half_width(log_ratios(*again))
+        self._seconds = min(median(each) for each in (samples[self._name], *again))
         self.baselines = [self._baseline(name, standings[name], samples.get(name)) for name in standings]
         self._least_block_s = rig.least_block_s(self._course)
         self.floor = rig.floor(loaded.case, self._course, self._seconds)
@@ -121,17 +125,14 @@ class Stand:
         limit_s = max(LIMIT_S, LIMIT_BASELINES * self._seconds * course.count)
         contender = self._rig.contender(kernel, case, course, check, limit_s)
         try:
-            pair = [self._strongest, contender]
-            base, times = race(course, pair, 1 if hopeless else rounds)
-            if hopeless and times[0] < hopeless * base[0]:
-                for samples, more in zip((base, times), race(course, pair, rounds - 1), strict=True):
-                    samples += more
+            base, times = self._fairly(contender, rounds, hopeless)
         finally:
             contender.close()
-        if min(times) * course.count < self._least_block_s:
+        if self._too_short(times):
             raise Unbelievable(
                 f"too fast for this clock: {course.count} launches take less than "
-                f"{self._least_block_s * 1e6:.0f} us; give the problem larger sizes"
+                f"{self._least_block_s * 1e6:.0f} us; give the problem larger sizes (or measure again: "
+                "the machine may have been busy)"
             )
         ratios = log_ratios(base, times)
         fitness = lower_bound95(ratios) if rounds >= CLAIM_ROUNDS else None
@@ -154,6 +155,38 @@ class Stand:
             baseline_samples=tuple(base),
         )
 
+    def _fairly(
+        self, contender: Contender, rounds: int, hopeless: float | None
+    ) -> tuple[list[float], list[float]]:
+        """Samples of the baseline and of the kernel; no slow mode of the baseline makes the kernel look fast.
+
+        Such a race is taken again; where the baseline is still slow, its calibrated time stands for it.
+        """
+        base, times = self._once(contender, rounds, hopeless)
+        if self._too_short(times):  # or the clock's fixed cost was measured while the machine was busy
+            before, self._least_block_s = self._least_block_s, self._rig.least_block_s(self._course)
+            if self._least_block_s < before:
+                base, times = self._once(contender, rounds, hopeless)
+        for _ in range(RETAKES):
+            if not well_above(median(base), self._seconds, self.noise):
+                break
+            base, times = self._once(contender, rounds, hopeless)
+        base, self._seconds = fair(base, self._seconds, self.noise)
+        return base, times
+
+    def _once(
+        self, contender: Contender, rounds: int, hopeless: float | None
+    ) -> tuple[list[float], list[float]]:
+        pair = [self._strongest, contender]
+        base, times = race(self._course, pair, 1 if hopeless else rounds)
+        if hopeless and times[0] < hopeless * base[0]:
+            more_base, more_times = race(self._course, pair, rounds - 1)
+            return base + more_base, times + more_times
+        return base, times
+
+    def _too_short(self, times: Sequence[float]) -> bool:
+        return min(times) * self._course.count < self._least_block_s
+
     def _baseline(self, name: str, standing: Standing, samples: Sequence[float] | None) -> Baseline:
         return Baseline(
             name=name,
@@ -164,55 +197,3 @@ class Stand:
             median=None if samples is None else median(samples),
             ci95=None if samples is None else interval95(samples),
         )
-
-
-def checker(loaded: LoadedCase, exact_share: float = 0.0) -> Check:
-    """Compares a set's outputs with the framework's on the same inputs, at twice the bound.
-
-    A secret share of the sets is judged by float64 at the plain bound instead. Where the bound is sampled,
-    the comparison with the framework allows its largest value everywhere: sampling takes longer than a block.
-
-    Args:
-        loaded: the case.
-        exact_share: of the sets.
-    """
-    inputs, case = len(loaded.case.inputs), loaded.case
-    sampled = None if loaded.tolerance is not None else _uniform_bounds(loaded)
-    rng = SystemRandom()
-
-    def check(sets: Sets, index: int) -> None:
-        tensors, outputs = sets.inputs(index), sets.outputs(index)
-        damage = sets.damage(index)
-        if damage:
-            raise WrongOutput(f"{damage} on case {case.name} in a timed launch")
-        draw = Draw(tensors[:inputs], tensors[inputs:])
-        exact = rng.random() < exact_share
-        found = judged(loaded, draw, outputs) if exact else nearly(draw, outputs)
-        if not found.max_error <= 1.0:
-            raise WrongOutput(describe(found, case.name) + " in a timed launch", found.evidence)
-
-    def nearly(draw: Draw, outputs: list[Tensor]) -> Comparison:
-        worst = 0.0
-        for first, part, shown in loaded.pieces(draw, outputs):
-            want = loaded.nearly(part.inputs, part.parameters)
-            read, held, want = (_float32(ts) for ts in (part.inputs, part.parameters, want))
-            allowed = sampled or bounds(loaded.tolerance, read, held, want, case.outputs)
-            found = compare(shown, want, allowed, scale=2.0)
-            if found.evidence:
-                return moved(found, first)
-            worst = max(worst, found.max_error)
-        return Comparison(worst)
-
-    return check
-
-
-def _float32(tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor.float() if tensor.dtype in NARROW else tensor for tensor in tensors]
-
-
-def _uniform_bounds(loaded: LoadedCase) -> list[Bound]:
-    draw = loaded.draw("bounds", checking=False)
-    want = loaded.reference(draw.inputs, draw.parameters)
-    inputs, parameters = widened(draw.inputs), widened(draw.parameters)
-    sampled = bounds(None, inputs, parameters, want, loaded.case.outputs, loaded.reference)
-    return [replace(bound, elementwise=bound.elementwise.max().float()) for bound in sampled]

@@ -6,6 +6,7 @@ single launches, are what is resampled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 RESAMPLES = 4000
 CLAIM_ROUNDS = 8  # fewer rounds than this support a rank, not a claim
+APART, APART_NOISES = 0.10, 3.0  # a baseline off its calibrated time by more than both is in another mode
 
 
 def bootstrap_medians(values: Sequence[float]) -> NDArray[np.float64]:
@@ -53,3 +55,31 @@ def median(values: Sequence[float]) -> float:
 def lower_quartile(values: Sequence[float]) -> float:
     """The value that a quarter of them stay below."""
     return float(np.quantile(np.asarray(values, dtype=np.float64), 0.25))
+
+
+def well_above(seconds: float, usual: float, noise: float) -> bool:
+    """Whether a time lies above the usual one by more than chance explains.
+
+    Args:
+        seconds: the time.
+        usual: what it was when the machine was calibrated.
+        noise: half-width of an A/A measurement, of log ratios.
+    """
+    return math.log(seconds / usual) > max(math.log1p(APART), APART_NOISES * noise)
+
+
+def fair(samples: Sequence[float], usual: float, noise: float) -> tuple[list[float], float]:
+    """A baseline's samples that a claim may be made against, and its usual time from now on.
+
+    In a slow mode no sample counts for more than the usual time: no kernel gains by the mode. A median well
+    below the usual time says that that was measured in a slow mode, so it is the usual time from now on.
+
+    Args:
+        samples: seconds per call, one a round.
+        usual: its time when the machine was calibrated.
+        noise: half-width of an A/A measurement, of log ratios.
+    """
+    seconds = median(samples)
+    if well_above(seconds, usual, noise):
+        return [min(sample, usual) for sample in samples], usual
+    return list(samples), seconds if well_above(usual, seconds, noise) else usual
