@@ -12,9 +12,16 @@ from fitness import cpp
 from fitness.card import TensorSpec
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.course import Course, race
-from fitness.judge.cpu_rig import BaselineContender, KernelContender, sets_per_block, waited
+from fitness.judge.cpu_rig import (
+    BaselineContender,
+    KernelContender,
+    fixed_cost,
+    sets_per_block,
+    trusted,
+    waited,
+)
 from fitness.judge.rig import Disturbance, WrongOutput
-from fitness.target import Admission, Built
+from fitness.target import Admission, Built, DeviceError
 from populations.kernel import Kernel
 
 CACHE = 32 << 20
@@ -111,3 +118,20 @@ def test_a_block_whose_threads_waited_for_a_core_is_disturbed() -> None:
     assert waited(300e-6, 200e-6)
     assert not waited(300e-6, 10e-6)
     assert not waited(300e-6, None)
+
+
+def test_a_trusted_kernel_that_does_not_run_is_the_machine_s_fault(course: Course, tmp_path: Path) -> None:
+    (tmp_path / "empty.so").write_bytes(b"")
+    with pytest.raises(DeviceError, match=r"^this machine does not let an empty block[^\n]*$"):
+        fixed_cost(course, tmp_path / "empty.so", cores=1, sandboxed=True)
+
+
+def test_a_trusted_measurement_that_fails_once_is_taken_again() -> None:
+    failing = [Disturbance("used more than it was given")]
+
+    def measured() -> float:
+        if failing:
+            raise failing.pop()
+        return 1.0
+
+    assert trusted("the copy probe", measured) == 1.0

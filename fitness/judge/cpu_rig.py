@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import torch
@@ -22,9 +22,10 @@ from fitness.judge.buffers import ArgumentSets
 from fitness.judge.course import Course, race
 from fitness.judge.floor import FMA_FLOPS, PROBES, floor, probe_arguments
 from fitness.judge.loaded import LoadedCase
-from fitness.judge.rig import Check, Contender, Disturbance, Sets
+from fitness.judge.rig import Check, Contender, Disturbance, KernelDied, Sets
 from fitness.judge.runner import Runner, account
 from fitness.judge.statistics import CLAIM_ROUNDS, lower_quartile
+from fitness.target import DeviceError
 from populations.calibration import Floor
 from populations.verdict import POLICIES
 
@@ -33,7 +34,7 @@ BLOCKS = {"warm": 12, "cold": 2}  # of each contender in one round, fewer where 
 ROUND_S = 0.02  # of launches of the baseline in one round
 LONG_ENOUGH_S = {"warm": 150e-6, "cold": 1e-3}  # a shorter block is lost in its fixed cost
 COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
-EMPTY_LIMIT_S = 2.0  # limit of an empty block
+EMPTY_LIMIT_S, PROBE_LIMIT_S = 2.0, 10.0  # of an empty block, and of a probe's
 EMPTY_BLOCKS = 40  # that tell the fixed cost
 MOST_SETS = 512  # each argument of each set is a mapping of its own
 WAITING_S, WAITING_SHARE = 40e-6, 0.02  # some belongs to the start and the stop of a block
@@ -145,13 +146,18 @@ class CpuRig:
         return fixed_cost(course, self._build_probe("copy"), cores=self._cores, sandboxed=self._sandboxed)
 
     def _probe(self, name: str, case: Case, nbytes: int, policy: str, seconds: float) -> float:
+        def measured() -> float:
+            contender = self.contender(self._build_probe(name), case, course, None, PROBE_LIMIT_S)
+            try:
+                return min(race(course, [contender], CLAIM_ROUNDS)[0])  # a floor errs on the fast side
+            finally:
+                contender.close()
+
         course = self._course(probe_arguments(name, nbytes), 1, _uniform, policy, seconds)
-        course.fixed_s = self._fixed_cost(course)
-        contender = self.contender(self._build_probe(name), case, course, None, 10.0)
         try:
-            return min(race(course, [contender], CLAIM_ROUNDS)[0])  # a floor errs on the fast side
+            course.fixed_s = self._fixed_cost(course)
+            return trusted(f"the {name} probe", measured)
         finally:
-            contender.close()
             course.close()
 
 
@@ -250,14 +256,39 @@ class BaselineContender:
 
 
 def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) -> float:
-    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel."""
-    assert isinstance(course.sets, ArgumentSets)
-    with Runner(library, course.sets, cores=cores, sandboxed=sandboxed) as runner:
-        seconds = []
-        for _ in range(EMPTY_BLOCKS):
-            time.sleep(SETTLE_S)
-            seconds.append(runner.block(0, 0, EMPTY_LIMIT_S).seconds)
-    return lower_quartile(seconds)
+    """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel.
+
+    Raises:
+        DeviceError: the machine does not even run those.
+    """
+
+    def measured() -> float:
+        assert isinstance(course.sets, ArgumentSets)
+        with Runner(library, course.sets, cores=cores, sandboxed=sandboxed) as runner:
+            seconds = []
+            for _ in range(EMPTY_BLOCKS):
+                time.sleep(SETTLE_S)
+                seconds.append(runner.block(0, 0, EMPTY_LIMIT_S).seconds)
+        return lower_quartile(seconds)
+
+    return trusted("an empty block", measured)
+
+
+def trusted(what: str, measured: Callable[[], float]) -> float:
+    """A measurement that only runs kernels of ours; once more where one fails.
+
+    Raises:
+        DeviceError: it failed again, and no kernel under test is to blame.
+    """
+    with suppress(KernelDied, Disturbance):
+        return measured()
+    try:
+        return measured()
+    except (KernelDied, Disturbance) as why:
+        raise DeviceError(
+            f"this machine does not let {what} of the judge's own run: {why}; "
+            "give it time and memory (is it busy?), then start again"
+        ) from why
 
 
 def waited(seconds: float, waiting_s: float | None) -> bool:
