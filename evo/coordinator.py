@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from evo.course import Course
+from evo.course import TUNE, Course
 from evo.device import Device
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
@@ -39,6 +40,14 @@ class Watcher(Protocol):
 
     def doing(self, what: str) -> None:
         """What happens now, in a few words."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Children asked for together, so that no two are the same: by normalised hash, and tuned ones by family."""
+
+    known: set[str] = field(default_factory=set)
+    tuned: dict[int, list[Kernel]] = field(default_factory=dict)
 
 
 class Coordinator:
@@ -181,11 +190,11 @@ class Coordinator:
             size = min(size, self._settings.evaluations - spoken_for)
         if self._state.next_ask <= self._strategy.seeds:
             size = min(size, self._strategy.seeds + 1 - self._state.next_ask)
-        known: set[str] = set()  # within this batch
-        return [self._propose(self._state.next_ask + n, known) for n in range(size)]
+        batch = Batch()
+        return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
 
-    def _propose(self, ask: int, known: set[str]) -> Stillborn | tuple[Draft, Admission]:
-        draft = self._strategy.ask(ask, self._state, self._course)
+    def _propose(self, ask: int, batch: Batch) -> Stillborn | tuple[Draft, Admission]:
+        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned)
         reason = draft.reason
         for attempt in range(1, ATTEMPTS + 1):
             if draft.proposal is None:
@@ -194,8 +203,11 @@ class Coordinator:
             if isinstance(admission, Verdict):
                 reason = admission.reason
                 break
-            if admission.normal_sha not in known and not self._state.seen(admission.normal_sha):
-                known.add(admission.normal_sha)
+            if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
+                batch.known.add(admission.normal_sha)
+                if draft.operator == TUNE:
+                    root = self._course.root(draft.parents[0])
+                    batch.tuned.setdefault(root, []).append(draft.proposal.kernel)
                 return draft, admission
             reason = "a duplicate of an earlier kernel"
             draft = self._strategy.onward(draft, self._state, attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import OperatorRecord, State
@@ -71,9 +71,22 @@ class Course:
         """The family's best member; its root where none is measured."""
         return max(self._kin[root], key=lambda id: (self._rank(id), -id))
 
-    def next_to_tune(self) -> int | None:
-        """The root of the most promising family that still has tune evaluations due."""
-        return max(self.due, key=lambda root: (self._rank(self.leader(root)), -root), default=None)
+    def next_to_tune(self, planned: Mapping[int, Sequence[object]]) -> int | None:
+        """The root of the most promising family that still has tune evaluations due.
+
+        Args:
+            planned: children of tuning that are asked for but not logged yet, by root.
+        """
+        due = [root for root, left in self.due.items() if left > len(planned.get(root, ()))]
+        return max(due, key=lambda root: (self._rank(self.leader(root)), -root), default=None)
+
+    def root(self, id: int) -> int:
+        """The root of a kernel's family."""
+        return self._root[id]
+
+    def waiting(self, root: int) -> list[int]:
+        """A family's members that are proposed but not judged."""
+        return [id for id in self._proposed if self._root[id] == root]
 
     def _propose(self, event: Proposed) -> None:
         self.barren = 0
@@ -113,11 +126,11 @@ class Course:
 
 
 def credit(operators: Mapping[str, OperatorRecord]) -> dict[str, float]:
-    """Per operator, the gain of its children over their parents per evaluation; 1.0 is the average of all."""
-    tries = {name: sum(record.evaluations.values()) for name, record in operators.items() if name != SEED}
+    """Per operator, the gain of its children over their parents per ask; 1.0 is the average of all."""
+    tries = {name: record.asks for name, record in operators.items() if name != SEED and record.asks}
     gain = sum(operators[name].parent_gain for name in tries)
     if gain <= 0:
         return {}
-    mean = gain / sum(tries.values())
+    mean = gain / sum(tries.values())  # an ask whose child was known already cost a build as well
     shares = {n: (operators[n].parent_gain / mean + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
     return {name: min(max(share, CREDIT_FLOOR), CREDIT_CEILING) for name, share in shares.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -71,17 +71,26 @@ class Strategy:
         """How many asks go to starting kernels."""
         return len(self._seeds)
 
-    def ask(self, ask: int, state: State, course: Course) -> Draft:
-        """The draft for this ask; asks up to the number of seeds need no population."""
+    def ask(
+        self, ask: int, state: State, course: Course, planned: Mapping[int, Sequence[Kernel]]
+    ) -> Draft:
+        """The draft for this ask; asks up to the number of seeds need no population.
+
+        Args:
+            ask: its number, from 1.
+            state, course: what is known.
+            planned: children of tuning in the same batch, by the root of their family.
+        """
         rng = Random(f"{self._settings.seed}:{ask}")
         if ask <= len(self._seeds):
             return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
-        root = course.next_to_tune()
+        root = course.next_to_tune(planned)
         if root is not None and rng.random() < self._settings.tune_share:
-            tried = tuple((self._kernel_of(id), state.rank(id)) for id in course.family(root))
-            return self._tune(
-                Draft(ask, TUNE, (course.leader(root),), None, rng, "no other numbers to try", tried)
-            )
+            family = [*course.family(root), *course.waiting(root)]
+            tried = [(self._kernel_of(id), state.rank(id)) for id in family]
+            tried += [(kernel, None) for kernel in planned.get(root, ())]
+            leader = (course.leader(root),)
+            return self._tune(Draft(ask, TUNE, leader, None, rng, "no other numbers to try", tuple(tried)))
         one, other = self._select(state, rng)
         if one is not other and rng.random() < self._settings.crossover:
             parents = (one.id, other.id)
