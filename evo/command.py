@@ -137,7 +137,7 @@ def problems(
         return
     card = catalogue.card(name, target)
     if signature and not as_json:
-        print(card.signature())
+        print(catalogue.entry(card, target))
     else:
         saying.data(catalogue.described(card, target), as_json, catalogue.lines(card, target))
 
@@ -211,10 +211,11 @@ def _closing(path: Path, as_json: bool) -> None:
     import populations
     from evo.export import export
     from evo.summary import run_summary
+    from evo.toolset import SUFFIXES
 
     with populations.open(path) as run:
         best = run.best
-        exported = path / f"best.{best.language}" if best is not None else None
+        exported = path / f"best{SUFFIXES[best.language]}" if best is not None else None
         if exported is not None:
             export(run, "best", exported)
         if as_json:

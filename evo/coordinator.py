@@ -44,7 +44,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Children asked for together, so that no two are the same: by normalised hash, and tuned ones by family."""
+    """Children asked for together, so that no two are the same: their hashes, and tuned ones by family."""
 
     known: set[str] = field(default_factory=set)
     tuned: dict[int, list[Kernel]] = field(default_factory=dict)

@@ -43,7 +43,7 @@ def export(run: Run, id: int | str, file: Path) -> Member:
             f"(`kernel-evo top {run.path}` lists them)"
         )
     card = TypeAdapter(ProblemCard).validate_python(run.card)
-    text = _header(run, member, verdict, card) + _body(member.source, verdict, card, member.promoted)
+    text = _header(run, member, verdict, card) + _body(member, verdict, card)
     if file.resolve() in {(run.path / name).resolve() for name in folder.FILES}:
         raise RunError(f"{file} is a file of the run itself; name another file with -o")
     try:
@@ -82,7 +82,8 @@ def _header(run: Run, member: Member, verdict: Verdict, card: ProblemCard) -> st
         f"source    sha256 {member.source_sha}",
         f"verifier  {verdict.verifier}",
     ]
-    return "".join(f"// {_one_line(line)}\n" for line in lines) + "\n"
+    mark = "//" if member.language == "cpp" else "#"
+    return "".join(f"{mark} {_one_line(line)}\n" for line in lines) + "\n"
 
 
 def _speed(verdict: Verdict, card: ProblemCard) -> str:
@@ -101,18 +102,46 @@ def _general(verdict: Verdict) -> str:
     return "yes" if verdict.general else f"no, it fails on {verdict.not_general}"
 
 
-def _body(source: str, verdict: Verdict, card: ProblemCard, promoted: bool) -> str:
+def _body(member: Member, verdict: Verdict, card: ProblemCard) -> str:
     """The source, guarded unless every shape that the problem speaks of was verified."""
     derived = any(case.derived for case in card.cases)
-    if verdict.general or (verdict.general is None and promoted and not derived):
-        return source
+    if verdict.general or (verdict.general is None and member.promoted and not derived):
+        return member.source
     passed = {case.name for case in verdict.cases if case.status in _RIGHT}
     cases = [case for case in card.cases if case.name in passed] or [card.given]
-    return _guarded(source, cases, card)
+    guarded = _guarded if member.language == "cpp" else _guarded_python
+    return guarded(member.source, cases, card)
+
+
+def _guarded_python(source: str, cases: list[Case], card: ProblemCard) -> str:
+    """The same for a Triton module: its entry, behind one that lets only verified shapes through."""
+    model = re.search(r"^class ModelNew\b", source, re.MULTILINE)
+    read = [case.inputs if model else (*case.inputs, *case.parameters) for case in cases]
+    rows = sorted({tuple(argument.shape for argument in arguments) for arguments in read})
+    entry, owner = ("ModelNew.forward", "self, ") if model else ("kernel_function", "")
+    message = f"this kernel was verified for {len(rows)} shape(s) of {_one_line(card.name)} only: "
+    shapes = "".join(f"    {row!r},\n" for row in rows)
+    bound = f"{entry} = _guarded\n" if model else "kernel_function = _guarded\n"
+    return f"""{source.rstrip()}
+
+
+VERIFIED = (  # shapes of the tensors that the entry is called on
+{shapes})
+_unguarded = {entry}
+
+
+def _guarded({owner}*tensors):
+    shapes = tuple(tuple(tensor.shape) for tensor in tensors)
+    if shapes not in VERIFIED:
+        raise ValueError({message!r} + str(VERIFIED))
+    return _unguarded({owner}*tensors)
+
+
+{bound}"""
 
 
 def _guarded(source: str, cases: list[Case], card: ProblemCard) -> str:
-    """The entry renamed, and a new one that lets only verified shapes through.
+    """The entry of a C++ kernel renamed, and a new one that lets only verified shapes through.
 
     It uses no header: a kernel may neither print nor abort, and an export has to be admitted as one.
     """

@@ -94,10 +94,17 @@ def _timed_cases(run: Run) -> list[str]:
     return list(dict.fromkeys(b.case for b in calibration.baselines)) if calibration else []
 
 
+def _policies(run: Run) -> list[str]:
+    """The policies that this run's target knows."""
+    assert run.calibration is not None
+    known = {baseline.policy for baseline in run.calibration.baselines}
+    return [policy for policy in POLICIES if policy in known]
+
+
 def _speeds(run: Run, stand: Standing, case: str, policy: str) -> Table:
     table = Table(title=f"{run.card.get('name', run.problem)} {case}", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
-    for name in POLICIES:
+    for name in _policies(run):
         counts = " (counts)" if name == policy else ""
         table.add_column(f"{name} µs", justify="right")
         table.add_column(f"speed-up{counts}", justify="right")
@@ -113,7 +120,7 @@ def _speeds(run: Run, stand: Standing, case: str, policy: str) -> Table:
 def _baseline_cells(run: Run, name: str, case: str) -> list[str]:
     assert run.calibration is not None
     cells = []
-    for policy in POLICIES:
+    for policy in _policies(run):
         found = [b for b in run.calibration.baselines if (b.name, b.case, b.policy) == (name, case, policy)]
         timed = found[0] if found and found[0].median is not None else None
         cells.append(_interval(timed.median, timed.ci95) if timed and timed.median else "")
@@ -125,7 +132,7 @@ def _member_cells(member: Member, case: str) -> list[str]:
     verdict = member.verdict
     timings = {t.policy: t for c in verdict.cases if c.name == case for t in c.timings} if verdict else {}
     cells = []
-    for policy in POLICIES:
+    for policy in _policies(member.run):
         timing = timings.get(policy)
         cells.append(_interval(timing.median, timing.ci95) if timing else "")
         cells.append(_speed_cells(timing)[2] + " " + _speed_cells(timing)[3] if timing else "")

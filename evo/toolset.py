@@ -31,6 +31,7 @@ from populations.plugin import plugin
 
 Tried = tuple[Kernel, float | None]  # a kernel and its rank; None: it was not measured
 LANGUAGES = {"cpu": "cpp", "cuda": "triton"}  # what a target's operators rewrite
+SUFFIXES = {"cpp": ".cpp", "triton": ".py"}  # of files
 
 
 class Mixture:

@@ -201,6 +201,7 @@ def _case(source: Source, plan: Plan) -> tuple[Case, Program, Signature]:
         parameters=signature.parameters,
         outputs=signature.outputs,
         bytes=signature.nbytes,
+        init=program.init_arguments(),
     )
     return with_work(program, case), program, signature
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -58,6 +59,16 @@ class Program:
             with user_code(self.where, "Model(…)", "mend it, or get_init_inputs()"):
                 model: nn.Module = self.module.Model(*args, **kwargs)
                 return model.eval()
+
+    def init_arguments(self) -> tuple[Any, ...]:
+        """What the constructor of the model gets, where that is plain data in order; else nothing."""
+        with user_code(self.where, "get_init_inputs()", "mend it"):
+            given = self.module.get_init_inputs()
+        args, kwargs = call_arguments(given, self.where, "get_init_inputs()")
+        try:
+            return tuple(json.loads(json.dumps(args))) if not kwargs else ()
+        except (TypeError, ValueError):
+            return ()
 
     @cached_property
     def skeleton(self) -> nn.Module:
