@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from populations.individual import Individual
 
-_Place = tuple[float, int, Individual]  # minus rank, id (earlier wins a tie), member: sorts best first
+# Minus rank, whether it is not known to be general, id: sorts best first, whatever shows the best kernels.
+Standing = tuple[float, bool, int]
+_Place = tuple[Standing, Individual]
 
 
 class TopArchive:
-    """At most ``capacity`` measured individuals, best rank first; equal ranks: earlier id first.
+    """At most ``capacity`` measured individuals, best rank first; at equal rank general first, then older.
 
     Attributes:
         capacity: how many it holds at most.
@@ -49,15 +51,15 @@ class TopArchive:
         self.discard(individual.id)
         if not individual.fitness.valid:
             return False
-        place = (-individual.fitness.values[0], individual.id, individual)
+        place = (standing(individual), individual)
         insort(self._order, place)
         self._places[individual.id] = place
         self._structures[individual.id] = structure
-        alike = [member for _, id, member in self._order if self._structures[id] == structure]
+        alike = [member for _, member in self._order if self._structures[member.id] == structure]
         if self.per_structure is not None and len(alike) > self.per_structure:
             self.discard(alike[-1].id)
         if len(self._order) > self.capacity:
-            self.discard(self._order[-1][1])
+            self.discard(self._order[-1][1].id)
         return individual.id in self._places
 
     def update(self, individual: Individual) -> bool:
@@ -78,13 +80,34 @@ class TopArchive:
             del self._structures[id]
             del self._order[bisect_left(self._order, place)]
 
+    def elected(self, ids: Iterable[int], structure: Callable[[int], str]) -> list[int]:
+        """Of all measured kernels those that belong in here, best first.
+
+        What ``add`` keeps of kernels that only come and rise; where a member fell or left, others come back.
+
+        Args:
+            ids: of all measured kernels, best first.
+            structure: a kernel's structure.
+        """
+        found: list[int] = []
+        alike: Counter[str] = Counter()
+        for id in ids:
+            if len(found) == self.capacity:
+                break
+            if self.per_structure is not None:
+                alike[structure(id)] += 1
+                if alike[structure(id)] > self.per_structure:
+                    continue
+            found.append(id)
+        return found
+
     def admits(self, rank: float) -> bool:
         """Whether a newcomer of this rank could enter; its id and structure decide as well."""
-        return len(self._order) < self.capacity or -rank <= self._order[-1][0]
+        return len(self._order) < self.capacity or -rank <= self._order[-1][0][0]
 
     def get(self, id: int) -> Individual | None:
         """The member of this id; None where it is not one."""
-        return self._places[id][2] if id in self._places else None
+        return self._places[id][1] if id in self._places else None
 
     def structure(self, id: int) -> str:
         """A member's structure."""
@@ -93,7 +116,7 @@ class TopArchive:
     @property
     def best(self) -> Individual | None:
         """The first member; None where there is none."""
-        return self._order[0][2] if self._order else None
+        return self._order[0][1] if self._order else None
 
     @property
     def structures(self) -> Counter[str]:
@@ -101,13 +124,18 @@ class TopArchive:
         return Counter(self._structures.values())
 
     def __iter__(self) -> Iterator[Individual]:
-        return iter([member for _, _, member in self._order])
+        return iter([member for _, member in self._order])
 
     def __getitem__(self, index: int) -> Individual:
-        return self._order[index][2]
+        return self._order[index][1]
 
     def __contains__(self, individual: object) -> bool:
         return isinstance(individual, Individual) and self.get(individual.id) is individual
 
     def __len__(self) -> int:
         return len(self._order)
+
+
+def standing(one: Individual) -> Standing:
+    """Where a measured individual stands among others: the least is the best."""
+    return (-one.fitness.values[0], not (one.verdict and one.verdict.general), one.id)

@@ -47,6 +47,9 @@ class Store(Protocol):
     def records(self, since: int = 0) -> Iterator[Record]:
         """Events after number ``since``, in order."""
 
+    def event(self, seq: int) -> Event:
+        """The event of this number."""
+
     def kernel(self, sha: str) -> Kernel:
         """The kernel whose source has this hash."""
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from sys import intern
 
-from populations.archive import TopArchive
+from populations.archive import TopArchive, standing
 from populations.calibration import Calibration
 from populations.events import (
     Calibrated,
@@ -29,6 +30,7 @@ from populations.folder import RunError
 from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.log import Store
+from populations.ranking import Ranking
 from populations.verdict import Outcome, Stage, Verdict
 
 
@@ -106,7 +108,9 @@ class State:
         self.stopped: str | None = None
         self.device_s = self.usd = self.wall_s = 0.0
         self._seen: set[bytes] = set()
-        self._ranks: dict[int, float] = {}
+        self._applied = 0  # events, which is the last one's number in the log
+        self._ranking = Ranking()
+        self._structures: dict[int, str] = {}  # of some that the archive does not hold
         self._champions: dict[int, Individual] = {}
         self._last_time: float | None = None
 
@@ -137,10 +141,10 @@ class State:
     def best(self) -> Individual | None:
         """The kernel to show: the promoted one with the highest rank, else the highest-ranking one.
 
-        At equal rank one that is general comes first, then the older.
+        At equal rank one that is general comes first, then the older. A kernel's latest verdict counts.
         """
         claimed = [one for one in self._champions.values() if one.verdict and one.verdict.fitness is not None]
-        return max(claimed, key=_standing, default=None) or max(self.archive, key=_standing, default=None)
+        return min(claimed, key=standing, default=self.archive.best)
 
     def seen(self, normal_sha: str) -> bool:
         """Whether a kernel with this hash (without comments and layout) was proposed before."""
@@ -148,7 +152,7 @@ class State:
 
     def rank(self, id: int) -> float | None:
         """The latest rank of a kernel, also one that left the archive; None: not measured."""
-        return self._ranks.get(id)
+        return self._ranking.rank(id)
 
     def champion(self, id: int) -> bool:
         """Whether a kernel was measured again for a claim."""
@@ -165,6 +169,7 @@ class State:
             ValueError: it cannot follow from the events before it.
         """
         self._pass_time(event, time)
+        self._applied += 1
         match event:
             case Started():
                 self.started = event
@@ -215,13 +220,13 @@ class State:
         if verdict.status is not Outcome.MEASURED or verdict.rank is None:
             return
         self._credit(record, proposal.parents, verdict.rank)
-        self._ranks[id] = verdict.rank
+        self._ranking.note(id, verdict, self._applied)
         if self.archive.admits(verdict.rank):
             self._admit(self._individual(proposal, verdict))
 
     def _credit(self, record: OperatorRecord, parents: tuple[int, ...], rank: float) -> None:
         """Compare a newcomer with its parents and with the best so far, by their latest ranks."""
-        before = max((self._ranks[parent] for parent in parents if parent in self._ranks), default=None)
+        before = max((rank for rank in map(self.rank, parents) if rank is not None), default=None)
         if before is not None and rank > before:
             record.over_parents += 1
             record.parent_gain += rank - before
@@ -236,14 +241,37 @@ class State:
             if id in self.waiting or id >= self.next_id:
                 raise ValueError(f"kernel {id} was promoted before it was judged")
             one = self._individual(proposal, verdict)
+        before = self._ranking.standing(id)
         one.judged(verdict)
         self.device_s += verdict.device_s
         self._champions[id] = one
-        if one.fitness.valid:
-            self._ranks[id] = one.fitness.values[0]
-        else:
-            self._ranks.pop(id, None)
+        self._ranking.note(id, verdict, self._applied)
         self._admit(one)
+        after = self._ranking.standing(id)
+        if before is not None and (after is None or after > before):
+            self._readmit()
+
+    def _readmit(self) -> None:
+        """A kernel fell, or has no rank any more: those that it kept out of the archive come back."""
+        if len(self._ranking) == len(self.archive):
+            return
+        for id in self.archive.elected(self._ranking.best_first(), self._structure_of):
+            if self.archive.get(id) is None:
+                self._admit(self._champions.get(id) or self._recalled(id))
+
+    def _structure_of(self, id: int) -> str:
+        if self.archive.get(id) is not None:
+            return self.archive.structure(id)
+        if id not in self._structures:
+            kernel = self._store.kernel(self._store.proposed(id).source_sha)
+            self._structures[id] = intern(self._structure(kernel))
+        return self._structures[id]
+
+    def _recalled(self, id: int) -> Individual:
+        event = self._store.event(self._ranking.event(id))
+        if not isinstance(event, Judged | Promoted) or event.id != id:
+            raise RunError(f"event {self._ranking.event(id)} is not the verdict on kernel {id}")
+        return self._individual(self._store.proposed(id), event.verdict)
 
     def _individual(self, proposal: Proposed, verdict: Verdict) -> Individual:
         kernel = self._store.kernel(proposal.source_sha)
@@ -261,11 +289,6 @@ class State:
         if self._last_time is not None and not isinstance(event, Resumed):
             self.wall_s += max(0.0, time - self._last_time)
         self._last_time = time
-
-
-def _standing(one: Individual) -> tuple[float, bool, int]:
-    rank = one.fitness.values[0] if one.fitness.valid else float("-inf")
-    return (rank, one.verdict is not None and one.verdict.general is True, -one.id)
 
 
 def _short(normal_sha: str) -> bytes:

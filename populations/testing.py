@@ -124,6 +124,12 @@ class StoreContract:
         store.append(*a_life(), kernels=[a_kernel(1), a_kernel(2)])
         assert [record.seq for record in store.records(since=4)] == [5, 6, 7]
 
+    def test_an_event_is_found_by_its_number(self, store: Store) -> None:
+        """The one that was stored as that."""
+        events = a_life()
+        store.append(*events, kernels=[a_kernel(1), a_kernel(2)])
+        assert repr(store.event(5)) == repr(events[4])
+
     def test_a_closed_store_opens_with_everything_in_it(self, open_store: Callable[[], Store]) -> None:
         """Events and sources."""
         first = open_store()

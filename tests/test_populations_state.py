@@ -15,6 +15,7 @@ from populations import Outcome, RunError, State, check
 from populations import open as open_run
 from populations.calibration import Calibration
 from populations.events import Calibrated, Event, Judged, Promoted, Resumed, Stillborn, Stopped
+from populations.kernel import Kernel
 from populations.log import EventLog
 from populations.testing import STARTED, a_failure, a_kernel, a_life, a_measurement, a_proposal
 
@@ -126,6 +127,18 @@ def test_a_kernel_can_be_promoted_after_it_left_the_archive(log):
     assert state.best.id == 1
 
 
+def test_a_promotion_that_fails_lets_those_back_in_that_its_kernel_kept_out(log):
+    log.append(STARTED, kernels=[a_kernel(id) for id in range(1, 5)])
+    for id in range(1, 5):
+        log.append(a_proposal(id), Judged(id, a_measurement(id / 10)))
+    log.append(Promoted(4, a_failure(Outcome.TIMED_OUT)), Promoted(3, a_measurement(0.05)))
+    state = State.replay(log, capacity=2, per_structure=1, structure=lambda kernel: kernel.language)
+    assert [one.id for one in state.archive] == [2]
+    assert state.best.verdict.rank == 0.2
+    with open_run(log.folder) as run:
+        assert run.best.id == state.best.id
+
+
 def test_structures_are_asked_of_the_kernel(log):
     log.append(STARTED, kernels=[a_kernel(id) for id in range(1, 6)])
     for id in range(1, 6):
@@ -212,6 +225,36 @@ def test_the_fold_equals_the_tables_and_the_live_state(moves):
         assert check(log.folder) == []
 
 
+@settings(max_examples=60, deadline=None)
+@given(MOVES, st.integers(1, 4), st.integers(1, 2))
+def test_fold_replay_and_tables_agree_however_small_the_archive(moves, capacity, per_structure):
+    def structure(kernel: Kernel) -> str:
+        return str(len(kernel.source) + int(kernel.sha, 16) % 3)
+
+    with tempfile.TemporaryDirectory() as folder:
+        with EventLog.create(Path(folder) / "run") as log:
+            live = State(log, capacity, per_structure, structure)
+            for number, event in enumerate(events_of(moves)):
+                log.append(
+                    event, kernels=[a_kernel(event.id)] if hasattr(event, "normal_sha") else [], time=number
+                )
+                live.apply(event, number)
+            assert _gist(State.replay(log, capacity, per_structure, structure)) == _gist(live)
+        with open_run(log.folder) as run:
+            assert (run.best and run.best.id) == (live.best and live.best.id)
+            ranked = sorted(
+                (one for one in run.individuals() if one.rank is not None),
+                key=lambda one: (-one.rank, not one.general, one.id),
+            )
+            alike = Counter()
+            wanted = []
+            for one in ranked:
+                alike[structure(one.kernel)] += 1
+                if alike[structure(one.kernel)] <= per_structure:
+                    wanted.append(one.id)
+            assert [one.id for one in live.archive] == wanted[:capacity]
+
+
 def _gist(state: State) -> dict[str, object]:
     return {
         "asks": state.asks,
@@ -231,7 +274,9 @@ def _gist(state: State) -> dict[str, object]:
 
 def _table_gist(run) -> dict[str, object]:
     members, status = list(run.individuals()), run.status()
-    ranked = sorted((one for one in members if one.rank is not None), key=lambda one: (-one.rank, one.id))
+    ranked = sorted(
+        (one for one in members if one.rank is not None), key=lambda one: (-one.rank, not one.general, one.id)
+    )
     asked, lost = Counter(), Counter()
     for operator, individual in run.log.query("SELECT operator, individual FROM asks"):
         asked[operator] += 1
