@@ -194,8 +194,7 @@ def run_command_line(arguments: list[str]) -> int:
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
     except BrokenPipeError:
-        # The reader has left; Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _hush()  # the reader has left
         return 0
     except _told_in_a_line() as error:
         return _one_line(str(error))
@@ -238,27 +237,29 @@ def _refuse_entry(entry: str | None) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does: saved, with a line that says how to go on."""
+    """Let SIGTERM, or a terminal that closes, end a run as Ctrl-C does: saved, and said how to go on."""
 
     def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    ours = [name for name in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(name) != signal.SIG_IGN]
+    before = {name: signal.signal(name, stop) for name in ours}  # nohup ignores SIGHUP: so do we
     try:
         yield
     except KeyboardInterrupt as interrupt:
         raise typer.Exit(_interrupted(interrupt)) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> int:
     path = getattr(interrupt, "path", None)  # of session.Interrupted
     if path is None:
-        print("kernel-evo: interrupted before anything was judged", file=sys.stderr)
+        _one_line("interrupted before anything was judged")
     else:
         saved = f"{getattr(interrupt, 'evaluations', 0)} judged kernels are saved"
-        print(f"kernel-evo: interrupted; {saved}; go on with: kernel-evo resume {path}", file=sys.stderr)
+        _one_line(f"interrupted; {saved}; go on with: kernel-evo resume {path}")
     return INTERRUPTED
 
 
@@ -269,6 +270,12 @@ def _told_in_a_line() -> tuple[type[Exception], ...]:
     from populations import RunError
 
     return (SettingsError, FitnessError, RunError)
+
+
+def _hush() -> None:
+    """Let what is still to be said go nowhere: Python flushes at exit, and would fail again."""
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 def _told_of(error: OSError) -> str:
@@ -286,5 +293,8 @@ def _told_of(error: OSError) -> str:
 
 
 def _one_line(message: str) -> int:
-    print(f"kernel-evo: {' '.join(message.split())}", file=sys.stderr)
+    try:
+        print(f"kernel-evo: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        _hush()  # nobody can be told; the exit code still says it
     return USAGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import suppress
 
 from rich.console import Console
 from rich.live import Live
@@ -66,7 +67,8 @@ class Lines:
             self._say(what)
 
     def _say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        with suppress(OSError):  # nobody reads any more, or the disk is full: no reason to end the search
+            print(line, file=sys.stderr, flush=True)
         self._said = time.monotonic()
 
     def __enter__(self) -> Lines:
@@ -112,7 +114,8 @@ class Panel:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        with suppress(OSError):  # the terminal is gone
+            self._live.stop()
 
     def _drawn(self) -> Table:
         grid = Table.grid(padding=(0, 2))

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from evo.command import run_command_line
 from populations import EventLog, check
+from populations.events import Stopped
 
 ROOT = Path(__file__).parent.parent
 INSTANT = ["--target", "fitness.testing:InstantTarget"]
@@ -204,6 +206,23 @@ def test_a_damaged_log_is_told_in_one_line_and_found_by_check(
     assert "Traceback" not in found.stderr
 
 
+def test_a_run_goes_on_where_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = f"run softmax {' '.join(INSTANT)} --evaluations 40 --run-dir {path}"
+    for redirection in ("2>/dev/full", "2>&1 >/dev/null | true", "<&- >&- 2>&-"):
+        subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m evo {command} {redirection}"],
+            timeout=120,
+            cwd=ROOT,
+            check=False,
+        )
+        with EventLog.open(path, readonly=True) as log:
+            assert isinstance(list(log.records())[-1].event, Stopped), redirection
+        assert check(path) == []
+        assert (path / "best.cpp").exists()
+        shutil.rmtree(path)
+
+
 def test_an_unknown_settings_key_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text("evalutions = 5\n")
     done = kernel_evo("run", "softmax", *INSTANT, "--config", tmp_path / "my.toml")
@@ -344,7 +363,8 @@ def test_help_loads_nothing_heavy() -> None:
     assert not loaded & {"torch", "pydantic", "rich", "deap", "sqlite3", "numpy", "tree_sitter"}
 
 
-def test_terminating_a_run_saves_it_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_ending_a_run_saves_it_and_says_how_to_go_on(how: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = ["run", "softmax", *INSTANT, "--evaluations", "5000", "--run-dir", str(path)]
     with subprocess.Popen(
@@ -353,7 +373,7 @@ def test_terminating_a_run_saves_it_and_says_how_to_go_on(tmp_path: Path) -> Non
         assert running.stderr is not None
         while "new best" not in running.stderr.readline():
             pass
-        running.terminate()
+        running.send_signal(how)
         last = running.stderr.read().splitlines()[-1]
         assert running.wait(60) == 130
     assert f"go on with: kernel-evo resume {path}" in last
