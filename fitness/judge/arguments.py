@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
+from fitness.judge import place as judges
 from fitness.judge.signature import dtype_name
 from fitness.target import ProblemError
 from populations.dtypes import ITEM_BYTES
@@ -143,7 +144,7 @@ def check_tensor(tensor: Tensor, place: str) -> None:
     Raises:
         ProblemError: it is on another device, sparse, or of a dtype without a C type.
     """
-    if tensor.device.type not in ("cpu", torch.get_default_device().type):
+    if tensor.device.type not in ("cpu", judges.place().type):
         todo = "leave it on the CPU, the judge puts it where it belongs"
         raise ProblemError(f"{place} returns a tensor on {tensor.device}; {todo}")
     if tensor.layout != torch.strided:

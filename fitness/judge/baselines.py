@@ -12,6 +12,7 @@ import torch
 from fitness.judge.course import Course
 from fitness.judge.gate import describe, judged
 from fitness.judge.loaded import LoadedCase
+from fitness.judge.place import in_place, place
 
 Call = Callable[[], object]
 NAMES = ("eager", "torch.compile")
@@ -29,10 +30,22 @@ def calls(
         sets: inputs and parameters of each set.
     """
     if name == "eager":
-        return [partial(loaded.bind(parameters), *inputs) for inputs, parameters in sets]
+        return [_placed(partial(loaded.bind(parameters), *inputs)) for inputs, parameters in sets]
     mode = "max-autotune-no-cudagraphs" if name == MAX_AUTOTUNE else None
     compiled = torch.compile(loaded.functional, dynamic=False, mode=mode)
-    return [partial(compiled, *inputs, *parameters) for inputs, parameters in sets]
+    return [_placed(partial(compiled, *inputs, *parameters)) for inputs, parameters in sets]
+
+
+def _placed(call: Call) -> Call:
+    """A call of the user's code that makes its tensors where the judge does; free of cost on a CPU."""
+    if place().type == "cpu":
+        return call
+
+    def placed() -> object:
+        with in_place():
+            return call()
+
+    return placed
 
 
 def warmed_up(name: str, loaded: LoadedCase, course: Course) -> list[Call]:

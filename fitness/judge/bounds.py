@@ -19,6 +19,7 @@ from torch import Tensor
 
 from fitness.card import TensorSpec
 from fitness.judge.forward_models import TABLE, Allowance, Operands
+from fitness.judge.place import in_place
 from fitness.judge.sampled import Reference, sampled_bounds
 from fitness.target import ProblemError
 
@@ -83,7 +84,8 @@ def bounds(
         allowed = sampled_bounds(reference, inputs, parameters, outputs)
         return [_bound(Allowance(a), y, spec) for a, y, spec in zip(allowed, outputs, specs, strict=True)]
     if callable(tolerance):
-        declared = list(tolerance(inputs, parameters, outputs, _accumulation(specs)))
+        with in_place():
+            declared = list(tolerance(inputs, parameters, outputs, _accumulation(specs)))
         _expect(len(declared), specs)
         return [_bound(Allowance(a), y, spec) for a, y, spec in zip(declared, outputs, specs, strict=True)]
     lines = [tolerance] * len(specs) if isinstance(tolerance, Mapping) else list(tolerance)

@@ -103,7 +103,7 @@ def _masked(got: Tensor, want: Tensor, bound: Bound, scale: float) -> Comparison
                 math.inf, replace(_where(int(wrong.flatten().to(torch.uint8).argmax()), got, want), log=log)
             )
     finite = torch.isfinite(rounded)
-    nothing = torch.zeros((), dtype=want.dtype)
+    nothing = torch.zeros((), dtype=want.dtype, device=want.device)
     g, w = (torch.where(finite, t.to(want.dtype), nothing) for t in (got, want))
     allowed = torch.where(finite, bound.elementwise.expand_as(want), nothing + 1.0)
     found = _elements(g, w, allowed * scale)

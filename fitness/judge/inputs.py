@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
+from fitness.judge.place import place
 from fitness.judge.structure import Kind, zeros_are_structure
 
 Shape = tuple[int, ...]
@@ -67,9 +68,9 @@ def _special(shape: Shape, dtype: torch.dtype, rng: Generator) -> Tensor:
 
 def _nonfinite(shape: Shape, _dtype: torch.dtype, rng: Generator) -> Tensor:
     values = torch.randn(shape, generator=rng)
-    places = torch.randperm(values.numel(), generator=rng)[:2].tolist()
-    for place, value in zip(places, (float("nan"), float("inf")), strict=False):
-        values.view(-1)[place] = value
+    positions = torch.randperm(values.numel(), generator=rng)[:2].tolist()
+    for position, value in zip(positions, (float("nan"), float("inf")), strict=False):
+        values.view(-1)[position] = value
     return values
 
 
@@ -93,7 +94,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
 
 def generator(seed: int) -> Generator:
     """A source of chance on the device where the judge draws its data."""
-    return Generator(device=torch.get_default_device()).manual_seed(seed)
+    return Generator(device=place()).manual_seed(seed)
 
 
 def redrawn(own: Tensor, kind: Kind, distribution: str | None, rng: Generator) -> Tensor:

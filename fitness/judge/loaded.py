@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from fitness.card import Case
 from fitness.judge.arguments import flat_tensors
 from fitness.judge.inputs import generator, perturbed, redrawn
+from fitness.judge.place import in_place
 from fitness.judge.program import Program
 from fitness.judge.refill import Refill
 from fitness.judge.structure import Kind, kind_of
@@ -98,13 +99,14 @@ class LoadedCase:
         seed = seed_of(key, self.case.name, ordinal)
         rng = generator(seed_of(seed, "values"))
         own = self._program.draw_inputs(seed)
-        inputs = [
-            tensor
-            if kind is Kind.CONSTANT and (self.steady or not checking)
-            else redrawn(tensor, kind, self.case.distribution, rng)
-            for tensor, kind in zip(own, self.kinds, strict=True)
-        ]
-        parameters = [perturbed(tensor, rng) for tensor in self._program.draw_parameters(seed)]
+        with in_place():
+            inputs = [
+                tensor
+                if kind is Kind.CONSTANT and (self.steady or not checking)
+                else redrawn(tensor, kind, self.case.distribution, rng)
+                for tensor, kind in zip(own, self.kinds, strict=True)
+            ]
+            parameters = [perturbed(tensor, rng) for tensor in self._program.draw_parameters(seed)]
         return Draw(inputs, parameters)
 
     def refiller(self, key: str) -> Refill:

@@ -42,7 +42,6 @@ __all__ = ["Draw", "LoadedCase", "Problem", "Refill", "load"]
 SETS_IN_MEMORY = 8  # what judging takes, in argument sets: buffers, two pools, the float64 twins
 EXAMINED_BYTES = 1 << 30  # a larger case is taken to be like the smallest one
 GIVEN = "given"
-FLOATS = ("float32", "float64", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)

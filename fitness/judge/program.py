@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fitness.judge.arguments import Arguments, call_arguments, flat_tensors, numbers_in
 from fitness.judge.names import c_names, output_names
+from fitness.judge.place import place
 from fitness.judge.precision import computing_in, widened
 from fitness.judge.signature import Signature, specs
 from fitness.judge.source import Source
@@ -117,7 +118,7 @@ class Program:
         if not arguments.matches(self.arguments):
             todo = "draw only tensors at random"
             raise ProblemError(f"{self.where}: get_inputs() returns other numbers from call to call; {todo}")
-        device = torch.get_default_device()
+        device = place()
         return [t.detach().to(device).clone(memory_format=torch.contiguous_format) for t in arguments.tensors]
 
     @cached_property

@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from fitness.judge.inputs import generator
+from fitness.judge.place import place
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 Reference = Callable[[list[Tensor], list[Tensor]], Sequence[Tensor]]
@@ -68,7 +69,7 @@ def sampled_bounds(
     few = any(y.numel() < FEW or not y.is_floating_point() for y in outputs)
     samples = SAMPLES_OF_FEW if few else SAMPLES
     noise = Noise()
-    errors = [torch.zeros(y.shape, dtype=torch.float64) for y in outputs]
+    errors = [torch.zeros(y.shape, dtype=torch.float64, device=y.device) for y in outputs]
     with torch.no_grad(), sdpa_kernel([SDPBackend.MATH]):
         for _ in range(samples):
             with noise:
@@ -91,7 +92,9 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._generator = generator(0x5EED)
-        uniform = torch.rand(POOL_SIZE, generator=self._generator, dtype=torch.float64)
+        uniform = torch.rand(
+            POOL_SIZE, generator=self._generator, dtype=torch.float64, device=place()
+        )
         self._pool = (2 * uniform - 1) * math.sqrt(3)  # variance one
 
     def __torch_dispatch__(
@@ -131,7 +134,7 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _draw(self, like: Tensor) -> Tensor:
         """Noise shaped ``like``: a window of the pool, which is drawn once because drawing is slow."""
-        offset = int(torch.randint(POOL_SIZE, (), generator=self._generator))
+        offset = int(torch.randint(POOL_SIZE, (), generator=self._generator, device=place()))
         wanted = offset + like.numel()
         pool = self._pool if wanted <= POOL_SIZE else self._pool.repeat(-(-wanted // POOL_SIZE))
         return pool[offset:wanted].reshape(like.shape)
@@ -182,7 +185,7 @@ def _terms(name: str, args: tuple[Any, ...], y: Tensor) -> int | Tensor:
         return int(args[1].shape[-1]) + 1
     if name == "cumsum":
         shape = [-1 if d == args[1] % y.dim() else 1 for d in range(y.dim())]
-        return torch.arange(1, y.shape[args[1]] + 1).reshape(shape) if y.dim() else 1
+        return torch.arange(1, y.shape[args[1]] + 1, device=y.device).reshape(shape) if y.dim() else 1
     return max(1, int(args[0].numel()) // max(1, y.numel()))
 
 

@@ -22,6 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from fitness.card import ProblemCard, TensorSpec
 from fitness.judge.extents import unified
 from fitness.judge.loaded import LoadedCase
+from fitness.judge.place import in_place, place
 from fitness.judge.problem import Problem
 from fitness.judge.signature import dtype_name
 from populations.graph import Graph, Node
@@ -85,10 +86,11 @@ def _traced(loaded: LoadedCase) -> Graph:
     def model(*tensors: Tensor) -> list[Tensor]:
         return loaded.flatten(loaded.functional(*tensors))
 
-    examples = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in read]  # never touched
+    examples = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=place()) for spec in read]
     try:
         with _plain():
-            made = _written_down(model, examples)
+            with in_place():
+                made = _written_down(model, examples)
             if any(
                 str(node.target).partition(".")[2].partition(".")[0].endswith("_")
                 for node in made.graph.nodes

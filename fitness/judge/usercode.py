@@ -13,6 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 import numpy as np
 import torch
 
+from fitness.judge.place import in_place
 from fitness.target import ProblemError
 
 MESSAGE_CHARACTERS = 200
@@ -30,7 +31,8 @@ def user_code(where: str, what: str, todo: str) -> Iterator[None]:
     try:
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            with in_place():
+                yield
     except ProblemError:
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as why:  # the user's code may raise anything

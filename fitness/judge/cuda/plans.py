@@ -223,9 +223,9 @@ def _step(step: plans.Step, kernels: list[Any], storages: list[Tensor]) -> Run:
     if isinstance(step, plans.Copy):
         return _copy(_tensor(step.source, storages), into)
     if isinstance(step, plans.Constant):
-        return _copy(torch.tensor(step.values, dtype=into.dtype).view(into.shape), into)
-    count = torch.arange(into.numel(), dtype=torch.float64).mul_(step.step).add_(step.start)
-    return _copy(count.to(into.dtype).view(into.shape), into)
+        return _copy(torch.tensor(step.values, dtype=into.dtype, device=into.device).view(into.shape), into)
+    count = torch.arange(into.numel(), dtype=torch.float64, device=into.device)
+    return _copy((count * step.step + step.start).to(into.dtype).view(into.shape), into)
 
 
 def _copy(source: Tensor, into: Tensor) -> Run:

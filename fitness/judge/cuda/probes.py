@@ -10,6 +10,8 @@ import torch
 import triton
 import triton.language as tl
 
+from fitness.judge.place import place
+
 TILE = 8192  # words of four bytes that one program moves
 ROTATION_BYTES = 1 << 30  # of all buffers of a probe together
 
@@ -51,7 +53,7 @@ def rates(nbytes: int, best: Callable[[Callable[[], object]], float]) -> dict[st
     """Bytes per second of each probe; arguments as for ``bandwidth``."""
     tiles = max(nbytes // 2 // (4 * TILE), 1)
     sets = max(2, ROTATION_BYTES // max(nbytes, 1))
-    pairs = [(torch.rand(tiles * TILE), torch.empty(tiles * TILE)) for _ in range(sets)]
+    pairs = [[torch.rand(tiles * TILE, device=place()) for _ in range(2)] for _ in range(sets)]
     found = {}
     for name, (kernel, moves) in KERNELS.items():
 

@@ -25,6 +25,7 @@ from fitness.judge.cuda import probes
 from fitness.judge.cuda.plans import FIRST_S, PlanLauncher, Watch, Watched
 from fitness.judge.cuda.sets import DeviceSets
 from fitness.judge.loaded import LoadedCase
+from fitness.judge.place import move_to, place
 from fitness.judge.rig import Check, Contender, Sets
 from fitness.target import DeviceError
 from populations.calibration import Floor
@@ -46,7 +47,7 @@ Enqueue = Callable[[], object]
 
 
 class CudaRig:
-    """One GPU (see fitness.judge.rig.Rig). Everything this process makes lies on it by default.
+    """One GPU (see fitness.judge.rig.Rig). The judge makes its data on it.
 
     Args:
         watched: told how long a kernel may run, in seconds, before it does; and None after.
@@ -64,10 +65,10 @@ class CudaRig:
         self._watch = Watch(watched)
         if not torch.cuda.is_available():
             raise DeviceError("PyTorch finds no GPU here; use --target cpu, or a CUDA or ROCm build of torch")
-        torch.set_default_device("cuda")
+        move_to(torch.device("cuda", torch.cuda.current_device()))
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-        triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8))
+        triton.set_allocator(_scratch)
         self._properties = torch.cuda.get_device_properties()
         _health()
 
@@ -294,6 +295,11 @@ def telemetry() -> dict[str, str]:
         return {}
 
 
+def _scratch(size: int, _alignment: int, _stream: object) -> torch.Tensor:
+    """Memory that Triton's launcher asks for, e.g. for descriptors made on the device."""
+    return torch.empty(size, dtype=torch.int8, device=place())
+
+
 def _health() -> None:
     """A copy and a small product against known answers.
 
@@ -301,8 +307,8 @@ def _health() -> None:
         DeviceError: the device gives wrong ones.
     """
     numbers = torch.arange(1 << 16)
-    ones = torch.ones(64, 64)
-    copied = torch.equal(numbers.cpu(), torch.arange(1 << 16, device="cpu"))
+    ones = torch.ones(64, 64, device=place())
+    copied = torch.equal(numbers.to(place()).cpu(), numbers)
     if not (copied and bool(((ones @ ones) == 64).all())):
         raise DeviceError("the GPU gives wrong answers to a copy or a product; reset or replace it")
 
@@ -310,7 +316,7 @@ def _health() -> None:
 @cache
 def _product_rate() -> float:
     """Floating-point operations per second of a large bfloat16 product."""
-    a, b = (torch.randn(PRODUCT, PRODUCT, dtype=torch.bfloat16) for _ in range(2))
+    a, b = (torch.randn(PRODUCT, PRODUCT, dtype=torch.bfloat16, device=place()) for _ in range(2))
     out = torch.empty_like(a)
     return 2 * PRODUCT**3 / _best(lambda: torch.mm(a, b, out=out))
 

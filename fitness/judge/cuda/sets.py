@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fitness.card import TensorSpec
+from fitness.judge.place import place
 from populations.dtypes import ITEM_BYTES
 
 GUARD = 4096  # bytes on either side; a multiple of the alignment that PyTorch's allocator gives
@@ -29,7 +30,7 @@ class Buffer:
 
     def __init__(self, nbytes: int, guard: Tensor) -> None:
         padded = -(-max(nbytes, 1) // 16) * 16
-        self._all = torch.empty(GUARD + padded + GUARD, dtype=torch.uint8)
+        self._all = torch.empty(GUARD + padded + GUARD, dtype=torch.uint8, device=guard.device)
         self._all[:GUARD] = guard
         self._all[-GUARD:] = guard
         self.data = self._all[GUARD : GUARD + nbytes]
@@ -54,7 +55,7 @@ class DeviceSets:
         self.arguments = tuple(arguments)
         self.read_only = read_only
         self.count = count
-        self._guard = torch.randint(0, 256, (GUARD,), dtype=torch.uint8)
+        self._guard = torch.randint(0, 256, (GUARD,), dtype=torch.uint8, device=place())
         self.buffers = [[Buffer(spec.nbytes, self._guard) for spec in self.arguments] for _ in range(count)]
         self._scratch: list[list[Buffer]] = [[] for _ in range(count)]
         self._seals: list[list[Tensor]] = [[] for _ in range(count)]
@@ -93,7 +94,7 @@ class DeviceSets:
         flags = [(guards != self._guard).any()]
         for spec, words, pattern in zip(written, self._words(k), self._patterns[k], strict=True):
             left = words == pattern if spec.dtype in _QUIET_NAN else words > 1
-            flags.append(left.any() if spec.dtype in (*_QUIET_NAN, "bool") else torch.tensor(False))
+            flags.append(left.any() & (spec.dtype in (*_QUIET_NAN, "bool")))
         for buffer, seal in zip(self.buffers[k], self._seals[k], strict=False):
             flags.append((_seal(buffer.data) != seal).any())
         found = torch.stack(flags).tolist()
