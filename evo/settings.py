@@ -63,6 +63,7 @@ class Settings(BaseModel):
     operators: tuple[str, ...] = ()
 
 
+SHOWN = 60  # characters of a refused value
 _BUDGETS = ("evaluations", "minutes")
 _PRESETS: dict[Effort, dict[str, Any]] = {
     Effort.QUICK: {"minutes": 2.75},
@@ -107,12 +108,17 @@ def checked(values: Mapping[str, Any], where: str) -> Settings:
     for key in values:
         if key not in Settings.model_fields:
             raise SettingsError(f"{where}: unknown key {key!r}{nearest(key, Settings.model_fields)}")
+    for key, value in _numbers(values):
+        if isinstance(value, bool):  # Python takes true for 1
+            raise SettingsError(f"{where}: {key} = {str(value).lower()} must be a number")
     try:
         return Settings.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise SettingsError(f"{where}: {key} = {first['input']!r} {_must(first['msg'])}") from None
+        shown = repr(first["input"])
+        shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+        raise SettingsError(f"{where}: {key} = {shown} {_must(first['msg'])}") from None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -120,6 +126,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
+
+
+def _numbers(values: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Each value by its key; those of ``weights`` by keys of their own."""
+    weights = values.get("weights")
+    inner = weights.items() if isinstance(weights, Mapping) else ()
+    return [*values.items(), *((f"weights.{name}", value) for name, value in inner)]
 
 
 def _must(message: str) -> str:

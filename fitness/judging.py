@@ -51,6 +51,7 @@ class Judge:
                 start_new_session=True,  # a Ctrl-C in the terminal is the coordinator's to handle
             )
         self._pending = b""
+        self._problem: str | None = None  # that it was asked to open
         self.ended = False  # it said that its last answer was the last one
 
     def ask(self, request: dict[str, Any], limit_s: float) -> Any:
@@ -64,6 +65,7 @@ class Judge:
             KernelEndedJudge: the same while a kernel ran.
         """
         assert self._process.stdin is not None
+        self._problem = request.get("problem", self._problem)
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
@@ -118,8 +120,12 @@ class Judge:
     def _died(self) -> DeviceError:
         self.close()
         lines = self._log.read_text(errors="replace").strip().splitlines()
-        said = f"{lines[-1]} (its log: {self._log})" if lines else "no message; a problem file may not exit"
-        return DeviceError(f"the judge ended with status {self._process.returncode}: {said}")
+        status = self._process.returncode
+        said = f": {lines[-1]}" if lines else ""
+        if self._problem is not None and status >= 0:  # by itself, not by a signal
+            said += f"; if {self._problem} ends the process, take that out: a problem file may not exit"
+        where = f" (its log: {self._log})" if lines else ""
+        return DeviceError(f"the judge ended with status {status}{said}{where}")
 
 
 def passed_on() -> dict[str, str]:

@@ -143,7 +143,7 @@ def process_from_elsewhere(*arguments: str, cwd: Path) -> Answer:
 def test_a_judge_that_dies_leaves_the_log_it_speaks_of(tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text("import os\nprint('last words', flush=True)\nos._exit(3)\n")
     done = process_from_elsewhere("problems", "dies.py", cwd=tmp_path)
-    refused(done, "last words", "judge.log")
+    refused(done, "last words", "judge.log", "dies.py ends the process")
     log = Path(done.stderr.partition("its log: ")[2].rstrip(")\n"))
     assert "last words" in log.read_text()
     shutil.rmtree(log.parent)

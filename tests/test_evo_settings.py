@@ -28,6 +28,19 @@ def test_a_budget_of_zero_or_less_is_refused(budget: str, amount: int) -> None:
         checked({budget: amount}, "here")
 
 
+@pytest.mark.parametrize("text", ["evaluations = true", "minutes = false", "weights = {tune = true}"])
+def test_a_boolean_is_no_number(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"[a-z.]+ = (true|false) must be a number"):
+        settings(file=written(tmp_path, text))
+
+
+@pytest.mark.parametrize("number", ["1e400", "1" + 400 * "0"])
+def test_a_number_beyond_all_floats_is_refused_in_a_short_line(number: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="minutes = ") as refused:
+        settings(file=written(tmp_path, f"minutes = {number}"))
+    assert len(str(refused.value)) < 300
+
+
 @pytest.mark.parametrize("minutes", [float("nan"), float("inf")])
 def test_a_budget_that_is_no_number_is_refused(minutes: float) -> None:
     with pytest.raises(SettingsError, match="minutes"):

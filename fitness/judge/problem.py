@@ -36,6 +36,7 @@ from fitness.judge.soundness import examine
 from fitness.judge.source import Source, read
 from fitness.judge.structure import Kind
 from fitness.target import ProblemError
+from populations.dtypes import FLOATS
 
 __all__ = ["Draw", "LoadedCase", "Problem", "Refill", "load"]
 
