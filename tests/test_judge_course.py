@@ -11,15 +11,9 @@ import torch
 from fitness import cpp
 from fitness.card import TensorSpec
 from fitness.judge.buffers import ArgumentSets
+from fitness.judge.contenders import BaselineContender, KernelContender, waited
 from fitness.judge.course import Course, race
-from fitness.judge.cpu_rig import (
-    BaselineContender,
-    KernelContender,
-    fixed_cost,
-    sets_per_block,
-    trusted,
-    waited,
-)
+from fitness.judge.cpu_rig import fixed_cost, sets_per_block, trusted
 from fitness.judge.rig import Disturbance, WrongOutput
 from fitness.target import Admission, Built, DeviceError
 from populations.kernel import Kernel
@@ -103,7 +97,7 @@ def test_inputs_of_two_blocks_differ(course: Course) -> None:
 def test_more_processor_time_than_the_cores_have_is_a_disturbance(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fitness.judge.cpu_rig.CPU_SLACK_S", 0.0)
+    monkeypatch.setattr("fitness.judge.contenders.CPU_SLACK_S", 0.0)
     kernel = contender(course, DOUBLE, tmp_path)
     kernel._cores = 0  # as if its threads were more than it was given cores
     try:

@@ -5,7 +5,6 @@ A warm block's sets fit half the last-level cache; a cold block rotates through 
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -19,11 +18,12 @@ from fitness.card import Case, TensorSpec
 from fitness.judge import baselines
 from fitness.judge.awake import awake
 from fitness.judge.buffers import ArgumentSets
+from fitness.judge.contenders import BaselineContender, KernelContender
 from fitness.judge.course import Course, race
 from fitness.judge.floor import FMA_FLOPS, PROBES, floor, probe_arguments
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.rig import Check, Contender, Disturbance, KernelDied, Sets
-from fitness.judge.runner import Runner, account
+from fitness.judge.runner import Runner
 from fitness.judge.statistics import CLAIM_ROUNDS, lower_quartile
 from fitness.target import DeviceError
 from populations.calibration import Floor
@@ -37,8 +37,6 @@ COLD_ROTATION = 3  # cold blocks walk through this many last-level caches
 EMPTY_LIMIT_S, PROBE_LIMIT_S = 2.0, 10.0  # of an empty block, and of a probe's
 EMPTY_BLOCKS = 40  # that tell the fixed cost
 MOST_SETS = 512  # each argument of each set is a mapping of its own
-WAITING_S, WAITING_SHARE = 40e-6, 0.02  # some belongs to the start and the stop of a block
-CPU_SLACK_S = 1e-3  # processor time is booked late, by up to a scheduler tick
 
 
 class CpuRig:
@@ -172,89 +170,6 @@ def sets_per_block(set_bytes: int, policy: str, cache_bytes: int, seconds: float
     return max(1, min(enough, cache_bytes // (2 * set_bytes), MOST_SETS))
 
 
-class KernelContender:
-    """A kernel in its runner; only the clock of this process counts.
-
-    Args:
-        course: where it runs.
-        library: the built kernel.
-        check: raises WrongOutput where a set's outputs do not hold; None for a trusted probe.
-        cores: cores it may use.
-        sandboxed: whether its runner is confined.
-        timeout_s: limit of one block.
-    """
-
-    def __init__(
-        self,
-        course: Course,
-        library: Path,
-        check: Check | None,
-        *,
-        cores: int,
-        sandboxed: bool,
-        timeout_s: float,
-    ) -> None:
-        self._course = course
-        self._check = check
-        self._cores = cores
-        self._timeout_s = timeout_s
-        assert isinstance(course.sets, ArgumentSets)
-        self._runner = Runner(library, course.sets, cores=cores, sandboxed=sandboxed)
-
-    def block(self, count: int) -> tuple[float, bool]:
-        """See Contender.
-
-        Raises:
-            Disturbance: more processor time than wall time times cores.
-        """
-        done = self._runner.block(0, count, self._timeout_s)
-        if done.cpu_seconds > done.seconds * self._cores * 1.05 + CPU_SLACK_S:
-            spent, wall = done.cpu_seconds * 1e3, done.seconds * 1e3
-            raise Disturbance(
-                f"used {spent:.2f} ms of processor time in {wall:.2f} ms on {self._cores} cores"
-            )
-        return done.seconds - self._course.fixed_s, waited(done.seconds, done.waiting_seconds)
-
-    def check(self, count: int) -> None:
-        """See Contender."""
-        for index in range(count if self._check else 0):
-            assert self._check is not None
-            self._check(self._course.sets, index)
-
-    def close(self) -> None:
-        """End the runner."""
-        self._runner.close()
-
-
-class BaselineContender:
-    """A framework call in this process; a block's outputs are kept, so that its allocator rotates too."""
-
-    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
-        self._calls = calls
-        self._outputs: list[object] = []
-        self._wakening = torch.zeros(1 << 16)  # enough elements for a parallel loop
-
-    def block(self, count: int) -> tuple[float, bool]:
-        """See Contender."""
-        self._outputs.clear()
-        calls, keep = self._calls[:count], self._outputs.append
-        before = account(os.getpid()).waiting
-        self._wakening.zero_()  # a runner's workers are stopped awake; so these begin awake as well
-        start = time.perf_counter()
-        for call in calls:
-            keep(call())
-        seconds = time.perf_counter() - start
-        after = account(os.getpid()).waiting
-        return seconds, waited(seconds, None if before is None or after is None else after - before)
-
-    def check(self, count: int) -> None:
-        """Nothing to do: a baseline passed the gate before and is trusted code."""
-
-    def close(self) -> None:
-        """Let the kept outputs go."""
-        self._outputs.clear()
-
-
 def fixed_cost(course: Course, library: Path, *, cores: int, sandboxed: bool) -> float:
     """Seconds a block costs beside its launches: the lower quartile of empty blocks of a trusted kernel.
 
@@ -289,16 +204,6 @@ def trusted(what: str, measured: Callable[[], float]) -> float:
             f"this machine does not let {what} of the judge's own run: {why}; "
             "give it time and memory (is it busy?), then start again"
         ) from why
-
-
-def waited(seconds: float, waiting_s: float | None) -> bool:
-    """Whether threads of a block were kept from their cores for long enough to disturb its time.
-
-    Args:
-        seconds: of the block.
-        waiting_s: ready to run without a core, all threads together; None: the kernel does not tell.
-    """
-    return waiting_s is not None and waiting_s > WAITING_S + WAITING_SHARE * seconds
 
 
 def _uniform(_ordinal: int, tensors: list[torch.Tensor]) -> None:

@@ -15,7 +15,6 @@ from random import Random
 import torch
 from torch import Tensor
 
-from fitness.judge.inputs import generator
 from fitness.judge.structure import Kind, kind_of
 from fitness.judge.usercode import seed_of
 
@@ -78,7 +77,8 @@ class _Pool:
         if self._kind is Kind.FREE:
             least = LEAST_FACTOR_CLEAR if _clear_of_zero(self._data) else LEAST_FACTOR
             self._factors = self._data.new_empty(min(self._length, STRETCH) + ROOM)
-            self._factors.uniform_(least, 1.0, generator=generator(seed))
+            chance = torch.Generator(self._data.device).manual_seed(seed)
+            self._factors.uniform_(least, 1.0, generator=chance)
 
     def write(self, target: Tensor, drawn: Tensor | None, rng: Random) -> None:
         if self.needs_draws and drawn is not None:
