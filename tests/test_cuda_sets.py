@@ -116,7 +116,7 @@ def test_host_steps_run_over_the_judges_buffers(sets: DeviceSets) -> None:
     assert sets.outputs(0)[2].tolist() == [3, 5, 7, 9, 11]
 
 
-def test_an_output_that_is_part_of_scratch_is_collected(sets: DeviceSets) -> None:
+def test_an_output_that_is_part_of_scratch_is_collected() -> None:
     wide = View(1, 2, (33, 7), (9, 1), "bfloat16")
     todo = CasePlan("case", 1, (SPECS[0].nbytes, 33 * 9 * 2 + 64), (Fill("fill", wide, 1.5),), (wide,))
     run, collect = plans._bind(todo, [], DeviceSets(SPECS[:2], 1, 1), 0)
@@ -134,3 +134,11 @@ def test_types_that_are_no_types_are_refused() -> None:
         assert plans._TYPE.fullmatch(kind), kind
     for kind in ("*fp32; system(0)", "i32)", "", "void", "tensordesc<bf16[16]; {>"):
         assert not plans._TYPE.fullmatch(kind), kind
+
+
+def test_scratch_may_be_left_as_the_run_before_left_it(sets: DeviceSets) -> None:
+    first, second = (sets.scratch(k, [64])[0].data for k in range(2))
+    first.fill_(7)
+    sets.poison(1, 5)
+    sets.inherit(1)
+    assert bool((second == 7).all())

@@ -36,6 +36,7 @@ class Memory:
 
     def __init__(self, sizes: Sequence[int], read_only: int) -> None:
         self._read_only = read_only
+        self._used = False
         self._spans: list[tuple[int, int, int, int]] = []  # of pages and storage: start, start, end, end
         at = OUTER_GUARD
         for size in sizes:
@@ -52,17 +53,23 @@ class Memory:
         self._protect(at, OUTER_GUARD, PROT_NONE)
 
     def renew(self, inputs: Sequence[Array]) -> None:
-        """Fill the inputs with these bytes and everything else with poison."""
+        """Fill the inputs with these bytes; everything else with poison, but only the first time.
+
+        Later runs find what the run before left, as an allocator hands out old memory: a kernel that counts
+        on a flag of its last run shows. The caller poisons the outputs anew.
+        """
         rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         for index, (first, start, end, last) in enumerate(self._spans):
             if index < self._read_only:
                 self._protect(first, last - first, mmap.PROT_READ | mmap.PROT_WRITE)
-            self._bytes[first:last] = 0xFF
+            self._bytes[first:start] = 0xFF
+            self._bytes[end:last] = 0xFF
             if index < self._read_only:
                 self._bytes[start:end] = inputs[index]
                 self._protect(first, last - first, mmap.PROT_READ)
-            else:
+            elif not self._used:
                 self._bytes[start:end] = _poison(end - start, rng)
+        self._used = True
 
     def damage(self) -> int | None:
         """Index of a storage beside which something was written, else None."""

@@ -112,6 +112,9 @@ class ArgumentSets:
             pages[: slot.start] = self._redzone[: slot.start]
             pages[slot.end :] = self._redzone[: slot.length - slot.end]
 
+    def inherit(self, k: int) -> None:
+        """Nothing to do: a library's memory is its own and outlives a call anyway."""
+
     def damage(self, k: int) -> str | None:
         """What is wrong with set ``k`` whatever its values, as a phrase; None where nothing is."""
         beside, left = self.redzone_damage(k), self.poison_left(k)

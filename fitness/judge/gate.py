@@ -90,7 +90,8 @@ class Gate:
     ) -> CaseVerdict:
         """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
 
-        Small cases, and on request all, run twice in one process: what is remembered from a call shows.
+        Small cases, and on request all, run twice in one process: what is remembered from a call shows. The
+        second run finds scratch memory as the first one left it, not poisoned.
 
         Raises:
             Failure: it died, wrote where it must not, or is wrong.
@@ -110,6 +111,8 @@ class Gate:
                 with self._rig.launcher(kernel, case, sets) as launcher:
                     for index, draw in enumerate(draws):
                         sets.poison(index, index + 1)
+                        if index:
+                            sets.inherit(index)
                         launcher.block(index, 1, limit_s)
                         found = _compared(sets, index, loaded, draw)
                         worst = max(worst, found.max_error)

@@ -62,6 +62,9 @@ class Sets(Protocol):
     def poison(self, k: int, rng_seed: int) -> None:
         """Spoil what set ``k``'s kernel has to write; another seed gives other poison. Inputs are sealed."""
 
+    def inherit(self, k: int) -> None:
+        """Leave in set ``k``'s scratch what set ``k - 1``'s run left: allocators hand out old memory."""
+
     def damage(self, k: int) -> str | None:
         """What is wrong with set ``k`` whatever its values, as a phrase; None where nothing is."""
 

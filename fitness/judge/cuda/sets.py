@@ -87,6 +87,11 @@ class DeviceSets:
             buffer.data.fill_(rng.choice((0xFF, 0x7F)))
         self._seals[k] = [_seal(buffer.data) for buffer in self.buffers[k][: self.read_only]]
 
+    def inherit(self, k: int) -> None:
+        """See Sets."""
+        for old, new in zip(self._scratch[k - 1], self._scratch[k], strict=True):
+            new.data.copy_(old.data)
+
     def damage(self, k: int) -> str | None:
         """See Sets."""
         read, written = self.arguments[: self.read_only], self.arguments[self.read_only :]
