@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,23 @@ DOCS = Path(__file__).parent.parent / "docs"
 def test_every_rewrite_has_its_row_in_the_docs(operator: CppRewrite | TritonRewrite) -> None:
     row = f"| {operator.family} | `{operator.name}` | {operator.needs} | {operator.reason} |"
     assert row in (DOCS / "operators.md").read_text().splitlines()
+
+
+FOLDERS = [
+    "evo",
+    "fitness",
+    "fitness/interpreter",
+    "fitness/judge",
+    "fitness/judge/cuda",
+    "fitness/lowering",
+    "operators",
+    "populations",
+]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_module_has_its_place_on_the_architecture_page(folder: str) -> None:
+    text = (DOCS / "architecture.md").read_text()
+    named = {word for code in re.findall(r"`([a-z_ ]+)`", text) for word in code.split()}
+    modules = {path.stem for path in (DOCS.parent / folder).glob("*.py")}
+    assert modules - named <= {"__init__", "__main__", "testing"}
