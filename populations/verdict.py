@@ -154,6 +154,7 @@ class Verdict:
         verifier: hash of the verifier that judged, so that a stricter one can judge again.
         key: the secret the inputs were drawn with, to replay a failure.
         device_s: seconds of device time this verdict took.
+        clocked_s: seconds of it in timed blocks; the rest is checking and drawing data.
     """
 
     status: Outcome
@@ -171,6 +172,7 @@ class Verdict:
     verifier: str = ""
     key: str | None = None
     device_s: float = 0.0
+    clocked_s: float = 0.0
     notes: tuple[str, ...] = field(default=())
 
     @property

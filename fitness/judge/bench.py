@@ -76,7 +76,7 @@ class Bench:
         return self._judged(kernel, promotion=True)
 
     def _judged(self, kernel: Path, *, promotion: bool) -> Verdict:
-        started = time.monotonic()
+        started, clocked = time.monotonic(), self._clocked_s()
         key = secrets.token_hex(16)  # drawn after the source is frozen
         verdict = self._gated(kernel, key, promotion=promotion)
         return replace(
@@ -86,8 +86,12 @@ class Bench:
             isolation=self._rig.isolation,
             numerics=self._rig.numerics,
             device_s=time.monotonic() - started,
+            clocked_s=self._clocked_s() - clocked,
             notes=self.problem.card.notes,
         )
+
+    def _clocked_s(self) -> float:
+        return sum(stand.clocked_s for stand in self._stands.values())
 
     def _gated(self, kernel: Path, key: str, *, promotion: bool) -> Verdict:
         try:

@@ -36,6 +36,7 @@ class Course:
 
     Attributes:
         fixed_s: what a block costs beside its launches.
+        clocked_s: seconds of all blocks so far, by the clock that counts.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Course:
         self.policy = policy
         self.blocks = blocks
         self.fixed_s = 0.0
+        self.clocked_s = 0.0
         self._refill = refill
         self._settle_s = settle_s
         self._ordinal = 0
@@ -61,6 +63,7 @@ class Course:
             self.renew(self.count)
             stolen = _stolen_ticks()
             seconds, disturbed = contender.block(self.count)
+            self.clocked_s += seconds
             disturbed = disturbed or _stolen_ticks() > stolen
             contender.check(self.count)
             if not disturbed:

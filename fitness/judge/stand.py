@@ -79,6 +79,11 @@ class Stand:
         self._least_block_s = rig.least_block_s(self._course)
         self.floor = rig.floor(loaded.case, self._course, self._seconds)
 
+    @property
+    def clocked_s(self) -> float:
+        """Seconds of all timed blocks so far."""
+        return self._course.clocked_s
+
     def screen(self, kernel: Path, rounds: int) -> Timing:
         """A few rounds: enough for a rank. A hopeless kernel leaves after one.
 
