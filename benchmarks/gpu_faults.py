@@ -2,8 +2,8 @@
 
     python benchmarks/gpu_faults.py
 
-A device fault, an endless kernel, kernels that do not fit, and two that skip work once a flag says that it was
-done (wholly, and all but one row); between them an honest one has to be measured each time.
+A device fault, an endless kernel, kernels that do not fit, and two that skip work once a flag says that it
+was done (wholly, and all but one row); between them an honest one has to be measured each time.
 """
 
 from __future__ import annotations
@@ -108,10 +108,8 @@ def main() -> int:
                 verdict = judge_once(target, kernel)
                 wrong += verdict.status not in good
                 mark = "ok   " if verdict.status in good else "WRONG"
-                print(
-                    f"{mark} {what}: {verdict.status}: {verdict.reason[:150]} ({time.monotonic() - start:.1f} s)",
-                    flush=True,
-                )
+                took = f"{time.monotonic() - start:.1f} s"
+                print(f"{mark} {what}: {verdict.status}: {verdict.reason[:150]} ({took})", flush=True)
     print("all as expected" if not wrong else f"{wrong} otherwise")
     return int(wrong > 0)
 

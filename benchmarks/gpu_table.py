@@ -5,8 +5,8 @@
     python benchmarks/gpu_table.py --out docs/results/h200 --print        # the table alone
 
 One search per problem, in a process of its own, each kept in a file: a stopped run goes on where it was, rows
-of several calls merge. ``--again`` measures the saved champions and the baselines once more. Every number is from
-``kernel-evo``'s judge: medians over interleaved rounds, 95 percent intervals by bootstrap over rounds.
+of several calls merge. ``--again`` measures the saved champions and the baselines once more. Every number is
+from ``kernel-evo``'s judge: medians over interleaved rounds, 95 percent intervals by bootstrap over rounds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Candidates per second on a GPU: admission, lowering, checking and screening of a row reduction, side by side.
+"""Candidates per second on a GPU: admission, lowering, checking and screening of a row reduction.
 
     python benchmarks/gpu_throughput.py [--problem softmax] [--evaluations 300]
 
-Counts from the first child (after seeds and baselines) to the last screening; promotions in between are part of
-it. The shares are of that wall time: the device's clocked blocks (measuring), the rest of what the judge did
+Counts from the first child (after seeds and baselines) to the last screening; promotions in between are part
+of it. The shares are of that wall time: the clocked blocks (measuring), the rest of what the judge did
 (checking, drawing data), and the time in which the judge had nothing to do (waiting).
 """
 
