@@ -64,7 +64,7 @@ CANDIDATES = {
     ),
     "needs too much shared memory": (
         HEAD
-        + "    wide = tl.arange(0, 512)\n"
+        + "    wide = tl.arange(0, 256)\n"
         + "    tile = tl.load(x + wide[:, None] * 0 + wide[None, :] * 0).to(tl.float16)\n"
         + "    total = tl.sum(tl.dot(tile, tile), 1)\n"
         + HONEST
