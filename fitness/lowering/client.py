@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -16,32 +17,25 @@ from fitness import plan as plans
 from fitness.card import Case
 from fitness.lowering import limits
 from fitness.lowering import source as sources
-from fitness.lowering.children import ChildError, Children, read_small
+from fitness.lowering.binaries import Binaries, Uncompilable
+from fitness.lowering.children import ChildError, Children
 from fitness.lowering.confinement import Limits
-from fitness.lowering.cut import Cut, CutError, cut
+from fitness.lowering.cut import Cut, CutError, Scope, cut
 from fitness.lowering.facts import CARDS
-from fitness.lowering.jobs import (
-    COMPILE,
-    COMPILE_ANSWER,
-    TRACE,
-    TRACE_ANSWER,
-    CompileJob,
-    Failed,
-    Refusal,
-    Traced,
-    TraceJob,
-)
-from fitness.lowering.jobs import Compiled as Compiled
+from fitness.lowering.jobs import TRACE, TRACE_ANSWER, Refusal, Traced, TraceJob
+from fitness.lowering.store import Made, Shelf, Store
 from fitness.lowering.tidy import without_unused
 from fitness.plan import LaunchPlan
 from fitness.target import DeviceError
+from fitness.verifier import verifier_hash
 from populations.kernel import Kernel
 from populations.verdict import Outcome, Stage, Verdict
 
 MODULE, PLAN = "device.py", "plan.json"
-BINARY_BYTES = 64 << 20
 SCRATCH = "lower-"
 MOST_ATTEMPTS = 8  # configurations of an autotuned function that are tried before it counts as uncompilable
+PLANS, PLANS_BYTES = 1024, 2 << 30  # kept in one folder; what was removed is lowered again when asked for
+BINARIES, BINARIES_BYTES = 16384, 1 << 30
 _CASES = TypeAdapter(tuple[Case, ...])
 
 
@@ -77,13 +71,22 @@ class Lowering:
         arch: what is lowered for, one of ``fitness.lowering.facts.CARDS``.
         sandboxed: False only on the user's word.
         limits: of one child.
+        cores: children at work at once, over all threads that lower; None: one for each processor core.
+        plans: that stay in the folder; those used longest ago go first.
 
     Raises:
         DeviceError: an unknown architecture, no gcc, or a child process that does not start.
     """
 
     def __init__(
-        self, folder: Path, *, arch: str = "sm_90", sandboxed: bool = True, limits: Limits | None = None
+        self,
+        folder: Path,
+        *,
+        arch: str = "sm_90",
+        sandboxed: bool = True,
+        limits: Limits | None = None,
+        cores: int | None = None,
+        plans: int = PLANS,
     ) -> None:
         if arch not in CARDS:
             raise DeviceError(f"cannot lower for {arch}; known: {', '.join(sorted(CARDS))}")
@@ -92,9 +95,16 @@ class Lowering:
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{SCRATCH}*"):
             shutil.rmtree(left, ignore_errors=True)
+        self._plans = Shelf(self._folder / "plans", entries=plans, most_bytes=PLANS_BYTES)
+        store = Store(self._folder / "binaries", entries=BINARIES, most_bytes=BINARIES_BYTES)
         self._children = Children(
-            self._folder / "lowering.log", arch=arch, sandboxed=sandboxed, limits=limits or Limits()
+            self._folder / "lowering.log",
+            arch=arch,
+            sandboxed=sandboxed,
+            limits=limits or Limits(),
+            most=cores or len(os.sched_getaffinity(0)),
         )
+        self._binaries = Binaries(self._children, store, arch)
 
     def lower(self, kernel: Kernel, cases: Sequence[Case], entry: str | None = None) -> Lowered | Verdict:
         """The plan of a source on all cases, or why there is none.
@@ -110,26 +120,39 @@ class Lowering:
         source = sources.read(kernel, entry)
         if isinstance(source, Verdict):
             return source
-        kept = self._folder / self._key(source, cases)
-        if (kept / PLAN).exists():
-            return Lowered(kernel, kept, plans.read((kept / PLAN).read_bytes()))
-        with tempfile.TemporaryDirectory(dir=self._folder, prefix=SCRATCH) as scratch:
+        key = self._key(source, cases)
+        kept = self._kept(kernel, key)
+        if kept is not None:
+            return kept
+        with tempfile.TemporaryDirectory(
+            dir=self._folder, prefix=SCRATCH, ignore_cleanup_errors=True
+        ) as scratch:
             try:
-                made = _Attempts(self._children, Path(scratch), source, tuple(cases), self._arch).run()
+                attempts = _Attempts(self._children, self._binaries, Path(scratch), source, tuple(cases))
+                made = attempts.run(self._arch)
             except ChildError as why:
                 return _verdict(why.status, str(why))
             if isinstance(made, Verdict):
                 return made
-            _move(made.folder, kept)
-        return Lowered(kernel, kept, made.plan)
+            return Lowered(kernel, self._plans.put(key, made.folder), made.plan)
 
     def close(self) -> None:
         """End the children."""
         self._children.close()
 
+    def _kept(self, kernel: Kernel, key: str) -> Lowered | None:
+        folder = self._plans.use(key)
+        if folder is None:
+            return None
+        try:
+            return Lowered(kernel, folder, plans.read((folder / PLAN).read_bytes()))
+        except (OSError, ValidationError):  # the machine stopped before it was on the disk
+            self._plans.remove(key)
+            return None
+
     def _key(self, source: sources.Source, cases: Sequence[Case]) -> str:
-        triton = metadata.version("triton")
-        parts = [source.kernel.sha, source.entry, self._arch, triton, _CASES.dump_json(tuple(cases)).decode()]
+        versions = [verifier_hash(), metadata.version("triton"), self._arch]
+        parts = [*versions, source.kernel.sha, source.entry, _CASES.dump_json(tuple(cases)).decode()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -137,15 +160,21 @@ class _Attempts:
     """Trace and compile; again with the next configuration of an autotuned function that does not compile."""
 
     def __init__(
-        self, children: Children, scratch: Path, source: sources.Source, cases: tuple[Case, ...], arch: str
+        self,
+        children: Children,
+        binaries: Binaries,
+        scratch: Path,
+        source: sources.Source,
+        cases: tuple[Case, ...],
     ) -> None:
         self._children = children
+        self._binaries = binaries
         self._scratch = scratch
         self._source = source
+        self._scope = Scope(source.tree)
         self._cases = cases
-        self._arch = arch
 
-    def run(self) -> Lowered | Verdict:
+    def run(self, arch: str) -> Lowered | Verdict:
         """The lowered source, in the scratch folder still."""
         asked: dict[str, int] = {}
         for attempt in range(MOST_ATTEMPTS):
@@ -155,20 +184,19 @@ class _Attempts:
             wrong = limits.fault(traced, self._cases)
             if wrong:
                 return _verdict("rejected", wrong)
+            folder = self._scratch / f"compile-{attempt}"
+            folder.mkdir()
             try:
-                device = cut(self._source.tree, [spec.function for spec in traced.kernels])
+                device = cut(self._scope, [spec.function for spec in traced.kernels])
+                made = self._binaries.of(self._scope, traced.kernels, folder)
             except CutError as why:
                 return _verdict("rejected", str(why))
-            folder, compiled = self._compiled(attempt, traced, device)
-            if isinstance(compiled, Compiled):
-                return self._assembled(folder, traced, compiled, device)
-            function = traced.kernels[compiled.failed].function
+            if not isinstance(made, Uncompilable):
+                return self._assembled(arch, traced, made, device)
+            function = traced.kernels[made.kernel].function
             asked[function] = asked.get(function, 0) + 1
             if attempt + 1 == MOST_ATTEMPTS or asked[function] >= traced.tuned.get(function, 1):
-                line = device.lines.get(compiled.line or 0)
-                return _verdict(
-                    "uncompilable", f"line {line}: {compiled.reason}" if line else compiled.reason
-                )
+                return _verdict("uncompilable", made.reason)
         raise AssertionError("the last attempt returns")
 
     def _traced(self, attempt: int, asked: dict[str, int]) -> Traced | Verdict:
@@ -187,35 +215,18 @@ class _Attempts:
             return _verdict(answer.status, answer.reason)
         return answer
 
-    def _compiled(self, attempt: int, traced: Traced, device: Cut) -> tuple[Path, Compiled | Failed]:
-        folder = self._scratch / f"compile-{attempt}"
-        folder.mkdir()
-        job = CompileJob(text=device.text, dotted=device.dotted, specs=traced.kernels)
-        text = self._children.ask("compile", folder, COMPILE.dump_json(job))
-        try:
-            answer = COMPILE_ANSWER.validate_json(text)
-        except ValidationError as why:
-            raise ChildError(
-                "crashed", f"the compiler's answer is not understood: {why.errors()[0]['msg']}"
-            ) from why
-        count = len(traced.kernels)
-        if (len(answer.binaries) if isinstance(answer, Compiled) else answer.failed + 1) > count:
-            raise ChildError("crashed", "the compiler's answer is of other kernels")
-        return folder, answer
-
-    def _assembled(self, folder: Path, traced: Traced, compiled: Compiled, device: Cut) -> Lowered:
+    def _assembled(self, arch: str, traced: Traced, made: Sequence[Made], device: Cut) -> Lowered:
         cases = tuple(without_unused(case) for case in traced.cases)
-        plan = LaunchPlan(self._arch, MODULE, traced.kernels, compiled.binaries, cases, traced.choices)
-        made = self._scratch / "made"
-        made.mkdir()
-        for binary in plan.binaries:
-            for name in binary.files.values():
-                if "/" in name or not (data := read_small(folder / name, BINARY_BYTES)):
-                    raise ChildError("crashed", f"the compiler left no file {name[:100]}")
-                (made / name).write_bytes(data)
-        (made / MODULE).write_text(device.text)
-        (made / PLAN).write_bytes(plans.write(plan))
-        return Lowered(self._source.kernel, made, plan)
+        binaries = tuple(one.binary for one in made)
+        plan = LaunchPlan(arch, MODULE, traced.kernels, binaries, cases, traced.choices)
+        folder = self._scratch / "made"
+        folder.mkdir()
+        for one in made:
+            for kind, name in one.binary.files.items():
+                (folder / name).write_bytes(one.contents[kind])
+        (folder / MODULE).write_text(device.text)
+        (folder / PLAN).write_bytes(plans.write(plan))
+        return Lowered(self._source.kernel, folder, plan)
 
 
 def _verdict(status: str, reason: str) -> Verdict:
@@ -225,11 +236,3 @@ def _verdict(status: str, reason: str) -> Verdict:
         else Outcome.REJECTED
     )
     return Verdict(outcome, Stage.BUILD, reason)
-
-
-def _move(made: Path, kept: Path) -> None:
-    try:
-        made.replace(kept)
-    except OSError:  # another thread lowered the same source meanwhile
-        if not (kept / PLAN).exists():
-            raise

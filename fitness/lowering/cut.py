@@ -64,13 +64,12 @@ class Cut:
     dotted: dict[str, int]
 
 
-def cut(tree: ast.Module, wanted: Iterable[str]) -> Cut:
-    """The module with the ``wanted`` jit functions and what they need.
+def cut(scope: Scope, wanted: Iterable[str]) -> Cut:
+    """The module with the ``wanted`` jit functions and what they need, and nothing else.
 
     Raises:
         CutError: they use something that is not device code.
     """
-    scope = _Scope(tree)
     pending, taken = sorted(set(wanted)), dict[str, ast.FunctionDef]()
     names, dotted = set[str](), dict[str, int]()
     while pending:
@@ -79,7 +78,7 @@ def cut(tree: ast.Module, wanted: Iterable[str]) -> Cut:
             continue
         if name not in scope.functions:
             raise CutError(f"the kernel {name} is not a @triton.jit function at module level")
-        function = _Function(scope, scope.functions[name])
+        function = scope.function(name)
         taken[name] = function.bare
         names |= function.names
         dotted |= function.dotted
@@ -104,8 +103,8 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(node, field, []))
 
 
-class _Scope:
-    """The names of the module level: imports from Triton, constants, jit functions."""
+class Scope:
+    """The names of a source's module level: imports from Triton, constants, jit functions."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.aliases: dict[str, str] = {}
@@ -113,6 +112,7 @@ class _Scope:
         self.constexprs: set[str] = set()
         self.unread: dict[str, int] = {}  # assigned, but only running the module tells what: name → line
         self.functions: dict[str, ast.FunctionDef] = {}
+        self._bare: dict[str, _Function] = {}
         self._called_jit = {
             node.args[0].id
             for node in ast.walk(tree)
@@ -132,6 +132,12 @@ class _Scope:
             left = self.dotted(node.value)
             return f"{left}.{node.attr}" if left else None
         return None
+
+    def function(self, name: str) -> _Function:
+        """A jit function, made ready to stand in a cut module."""
+        if name not in self._bare:
+            self._bare[name] = _Function(self, self.functions[name])
+        return self._bare[name]
 
     def prelude(self, names: set[str]) -> Iterator[ast.stmt]:
         """Imports and constants that the functions use."""
@@ -228,7 +234,7 @@ def _literal(value: Any) -> str:
 class _Function:
     """One jit function: ``bare`` (no decorators but ours), and the names it uses from outside."""
 
-    def __init__(self, scope: _Scope, node: ast.FunctionDef) -> None:
+    def __init__(self, scope: Scope, node: ast.FunctionDef) -> None:
         self._scope = scope
         self.names: set[str] = set()
         self.dotted: dict[str, int] = {}

@@ -20,6 +20,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from fitness.lowering.compiling import target_of
 from fitness.lowering.facts import Facts
 from fitness.lowering.host import CUDA, unwatched
 from fitness.lowering.refusal import Refused
@@ -45,12 +46,6 @@ OPTIONS = frozenset(
 ALWAYS = ("num_warps", "num_stages", "num_ctas")
 UNHEEDED = frozenset({"debug", "sanitize_overflow"})  # device assertions are off in what is measured
 GRID = (2**31 - 1, 65535, 65535)
-
-
-def target_of(facts: Facts) -> GPUTarget:
-    """What Triton calls the architecture."""
-    arch: Any = int(facts.arch.removeprefix("sm_")) if facts.backend == "cuda" else facts.arch
-    return GPUTarget(facts.backend, arch, facts.warp)
 
 
 class Driver:

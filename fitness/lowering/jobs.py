@@ -44,25 +44,24 @@ class Refusal:
 
 @checked(frozen=True, config=STRICT)
 class CompileJob:
-    """Compile ``specs`` from the cut module ``text``; ``dotted``: names of Triton's in it, with lines."""
+    """Compile ``spec`` from the cut module ``text``; ``dotted``: names of Triton's in it, with lines."""
 
     text: str
     dotted: dict[str, int]
-    specs: tuple[KernelSpec, ...]
+    spec: KernelSpec
 
 
 @checked(frozen=True, config=STRICT)
 class Compiled:
-    """One binary a specialisation."""
+    """What the compiler made."""
 
-    binaries: tuple[Binary, ...]
+    binary: Binary
 
 
 @checked(frozen=True, config=STRICT)
 class Failed:
-    """The compiler refused specialisation ``failed``; ``line``: of the cut module."""
+    """Why the compiler refused; ``line``: of the cut module."""
 
-    failed: int
     reason: str
     line: int | None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -76,16 +77,19 @@ def _module(source: Path) -> Any:
 
 def _case(called: Callable[..., Any], case: Case, recorder: Recorder) -> Json:
     function, bind = _bound(called, case)
+    same = [_meta(spec) for spec in case.inputs + case.parameters]
     recorder.tuning = False
-    first = _call(function, bind, case, recorder, salt=1)
+    first = _call(function, bind, case, recorder, same, salt=1)
     if recorder.tuning:  # then it also reset what trials would have written, as later calls do not
-        first = _call(function, bind, case, recorder, salt=3)
-    again = _call(function, bind, case, recorder, salt=2)
-    if json.dumps(again) != json.dumps(first):  # as text: NaN equals NaN
-        raise Refused(
-            f"case {case.name}: two calls of the host function do different work; it keeps state between "
-            "calls, or depends on chance, time or addresses"
-        )
+        first = _call(function, bind, case, recorder, same, salt=1)
+    others = [_meta(spec) for spec in case.inputs + case.parameters]
+    for given, salt in ((others, 2), (same, 1)):  # results may be kept by shape, or by tensor and address
+        again = _call(function, bind, case, recorder, given, salt=salt)
+        if json.dumps(again) != json.dumps(first):  # as text: NaN equals NaN
+            raise Refused(
+                f"case {case.name}: two calls of the host function do different work; it keeps state between "
+                "calls, or depends on chance, time or addresses"
+            )
     return first
 
 
@@ -98,9 +102,12 @@ def _bound(called: Callable[..., Any], case: Case) -> tuple[Callable[..., Any], 
     return made, isinstance(made, nn.Module)
 
 
-def _call(function: Any, bind: bool, case: Case, recorder: Recorder, *, salt: int) -> Json:
+def _call(
+    function: Any, bind: bool, case: Case, recorder: Recorder, given: Sequence[torch.Tensor], *, salt: int
+) -> Json:
     tape = recorder.tape = Tape(salt=salt)
-    given = [_fresh(spec, tape) for spec in case.inputs + case.parameters]
+    for tensor in given:
+        tape.adopt(tensor)
     tape.arguments = len(given)
     inputs, parameters = given[: len(case.inputs)], given[len(case.inputs) :]
     with watched(tape):
@@ -125,10 +132,8 @@ def _call(function: Any, bind: bool, case: Case, recorder: Recorder, *, salt: in
     }
 
 
-def _fresh(spec: TensorSpec, tape: Tape) -> torch.Tensor:
-    tensor = torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
-    tape.adopt(tensor)
-    return tensor
+def _meta(spec: TensorSpec) -> torch.Tensor:
+    return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
 
 
 def _tensors(result: Any, case: Case) -> list[torch.Tensor]:
@@ -158,13 +163,13 @@ def _bind(module: nn.Module, case: Case, parameters: Sequence[torch.Tensor]) -> 
             wanted = ", ".join(by_name) or "none"
             raise Refused(f"ModelNew has the parameters {', '.join(names) or 'none'}; the problem: {wanted}")
         by_name = dict(zip(names, parameters, strict=True))
-    for name, old in own:
-        if old.shape != by_name[name].shape:
+    for plain, (name, old) in zip(names, own, strict=True):
+        if old.shape != by_name[plain].shape:
             raise Refused(
                 f"parameter {name} of ModelNew has shape {tuple(old.shape)}; the problem's has "
-                f"{tuple(by_name[name].shape)}"
+                f"{tuple(by_name[plain].shape)}"
             )
         path, _, leaf = name.rpartition(".")
         owner = module.get_submodule(path)
         table: Any = owner._parameters if leaf in owner._parameters else owner._buffers
-        table[leaf] = by_name[name]
+        table[leaf] = by_name[plain]

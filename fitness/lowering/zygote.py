@@ -1,10 +1,11 @@
-"""A process without secrets that has imported torch and Triton and forks a confined child for each job.
+"""A process without secrets that has imported what its children need; it forks a confined child for each job.
 
-    {"id": 7, "do": "trace" | "compile", "scratch": folder}   one a line on standard input
-    7 0                                                       id and the child's status, on standard output
+    {"id": 7, "scratch": folder}    one a line on standard input
+    7 0                             id and the child's status, on standard output
 
-The job lies in ``scratch/job.json``; the child leaves its answer in ``scratch/answer.json``. Between the
-zygote and that child stands a watcher, which makes the namespaces and keeps the time.
+There are two: one that traces (torch and Triton) and one that compiles (Triton alone). The job lies in
+``scratch/job.json``; the child leaves its answer in ``scratch/answer.json``. Between the zygote and that
+child stands a watcher, which makes the namespaces and keeps the time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ import signal
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from fitness.lowering.confinement import Confinement, Limits
+from fitness.lowering.facts import CARDS, Facts
+from fitness.lowering.jobs import COMPILE, TRACE, answer_file, job_file
+from fitness.plan import KernelSpec
 
 PR_SET_PDEATHSIG = 1
 CRASHED = 1
@@ -32,24 +40,15 @@ SETTINGS = {
     "HIP_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
 }
-os.environ.update(SETTINGS)
-warnings.simplefilter("ignore")
-
-import torch  # noqa: E402
-
-from fitness.lowering import compiling, host  # noqa: E402
-from fitness.lowering.confinement import Confinement, Limits  # noqa: E402
-from fitness.lowering.facts import CARDS, Facts  # noqa: E402
-from fitness.lowering.jobs import COMPILE, TRACE, CompileJob, TraceJob, answer_file, job_file  # noqa: E402
-from fitness.lowering.trace import trace  # noqa: E402
-from fitness.plan import KernelSpec  # noqa: E402
-
 WARM = "import triton as _triton\n\n@_triton.jit\ndef warm(x, n):\n    _triton.language.store(x, n)\n"
+
+Work = Callable[[Path, bytes], dict[str, Any]]  # (scratch folder, job) → answer
 
 
 def main() -> None:
     """Serve until standard input ends, as it does when the client dies."""
     words = argparse.ArgumentParser()
+    words.add_argument("does", choices=["trace", "compile"])
     words.add_argument("--library", type=Path, required=True)
     words.add_argument("--arch", required=True)
     words.add_argument("--unsandboxed", action="store_true")
@@ -57,32 +56,57 @@ def main() -> None:
     words.add_argument("--cpu", type=int, default=Limits.cpu)
     order = words.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
-    facts = CARDS[order.arch]
+    os.environ.update(SETTINGS)
+    warnings.simplefilter("ignore")
     limits = Limits(wall=order.wall, cpu=order.cpu)
     confinement = Confinement(order.library, strict=not order.unsandboxed, limits=limits)
-    _warm(facts)
+    tracing = order.does == "trace"
+    work = (_tracing if tracing else _compiling)(CARDS[order.arch])
     gc.collect()
     gc.freeze()
     gc.disable()
     os.write(1, b"ready\n")
-    _serve(confinement, facts)
+    _serve(lambda scratch: _watcher(confinement, work, scratch, alone=tracing))
     os._exit(0)  # nothing of torch and Triton needs tidying
 
 
-def _warm(facts: Facts) -> None:
-    """Compile a kernel, so that children find all of the compiler's modules imported."""
+def _tracing(facts: Facts) -> Work:
+    """Torch and Triton imported, and a little of everything done once."""
+    import torch
+
+    from fitness.lowering import host
+    from fitness.lowering.trace import trace
+
+    torch.set_num_threads(1)
+    host.rehearse()
+
+    def work(scratch: Path, text: bytes) -> dict[str, Any]:
+        job = TRACE.validate_json(text)
+        return trace(scratch / "kernel.py", job.entry, facts, job.cases, job.asked)
+
+    return work
+
+
+def _compiling(facts: Facts) -> Work:
+    """A kernel compiled, so that children find all of the compiler's modules imported."""
+    from fitness.lowering.compiling import compile_one
+
     spec = KernelSpec("warm", ("x", "n"), {"x": "*fp32", "n": "i32"}, (), (), {})
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
-        answer = compiling.compile_all(Path(folder), WARM, {"triton.language.store": 5}, [spec], facts)
-    if "binaries" not in answer:
+        answer = compile_one(Path(folder), WARM, {"triton.language.store": 5}, spec, facts)
+    if "binary" not in answer:
         sys.exit(f"Triton cannot compile for {facts.arch}: {answer['reason']}")
     del sys.modules["device"]
-    host.rehearse()
+
+    def work(scratch: Path, text: bytes) -> dict[str, Any]:
+        job = COMPILE.validate_json(text)
+        return compile_one(scratch, job.text, job.dotted, job.spec, facts)
+
+    return work
 
 
-def _serve(confinement: Confinement, facts: Facts) -> None:
+def _serve(watcher: Callable[[Path], None]) -> None:
     """Fork for each line; say how each child ended. One wake-up pipe carries the deaths of children."""
     heard, said = os.pipe()
     os.set_blocking(said, False)
@@ -107,7 +131,7 @@ def _serve(confinement: Confinement, facts: Facts) -> None:
                 if child == 0:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    _watcher(confinement, facts, order["do"], Path(order["scratch"]))
+                    watcher(Path(order["scratch"]))
                 running[child] = order["id"]
 
 
@@ -123,7 +147,7 @@ def _report(running: dict[int, int]) -> None:
         os.write(1, f"{running.pop(child)} {code}\n".encode())
 
 
-def _watcher(confinement: Confinement, facts: Facts, do: str, scratch: Path) -> None:
+def _watcher(confinement: Confinement, work: Work, scratch: Path, *, alone: bool) -> None:
     """Make the namespaces, fork the worker, wait for it. Never returns."""
     code = CRASHED
     try:
@@ -133,27 +157,21 @@ def _watcher(confinement: Confinement, facts: Facts, do: str, scratch: Path) -> 
         confinement.separate()
         child = os.fork()
         if child == 0:
-            _worker(confinement, facts, do, scratch, log)
+            _worker(confinement, work, scratch, log, alone=alone)
         code = confinement.watch(child)
     finally:
         os._exit(code)
 
 
-def _worker(confinement: Confinement, facts: Facts, do: str, scratch: Path, log: int) -> None:
+def _worker(confinement: Confinement, work: Work, scratch: Path, log: int, *, alone: bool) -> None:
     """Enter the sandbox, do the job, leave the answer. Never returns."""
     code = CRASHED
     try:
         os.setpgid(0, 0)
-        confinement.enter(scratch, log, alone=do == "trace")
+        confinement.enter(scratch, log, alone=alone)
         os.environ.update({name: str(scratch / below) for name, below in FOLDERS.items()})
         tempfile.tempdir = str(scratch)
-        text = (scratch / job_file).read_bytes()
-        if do == "trace":
-            job: TraceJob = TRACE.validate_json(text)
-            answer = trace(scratch / "kernel.py", job.entry, facts, job.cases, job.asked)
-        else:
-            order: CompileJob = COMPILE.validate_json(text)
-            answer = compiling.compile_all(scratch, order.text, order.dotted, list(order.specs), facts)
+        answer = work(scratch, (scratch / job_file).read_bytes())
         (scratch / answer_file).write_text(json.dumps(answer))
         code = 0
     except BaseException:
