@@ -14,7 +14,7 @@ from triton.runtime.errors import InterpreterError
 from fitness.interpreter import MOST_PROGRAMS
 from fitness.interpreter.foreign import Foreign, foreign_in
 from fitness.interpreter.memory import Memory
-from fitness.interpreter.module import FILE, Kernel, load
+from fitness.interpreter.module import FILE, Kernel, load, waits
 from fitness.interpreter.numbers import Array
 from fitness.plan import CasePlan, Constant, Copy, Count, Fill, KernelSpec, Launch, Step
 
@@ -39,9 +39,13 @@ class Execution:
         self._module = load(module)
         self._kernels: dict[int, Kernel] = {}
         self._memory = Memory(self._case.storages, self._case.arguments)
+        self._waits = waits(module)
+        self._backwards = False
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[torch.Tensor]) -> Reply:
-        """Run the case once.
+        """Run the case once; every second time its programs in reverse order, unless they may wait.
+
+        No order is promised on a device: a program that takes what its neighbour left shows.
 
         Args:
             inputs: bytes of the arguments.
@@ -57,6 +61,7 @@ class Execution:
                 view.copy_(output)
         for step in self._case.steps:
             self._step(step)
+        self._backwards = not self._backwards and not self._waits
         damaged = self._memory.damage()
         if damaged is not None:
             what = next((i for i, v in enumerate(self._case.outputs) if v.storage == damaged), None)
@@ -90,7 +95,8 @@ class Execution:
             raise Foreign("a cooperative grid is not interpreted (its programs run one after the other)")
         if step.kernel not in self._kernels:
             self._kernels[step.kernel] = Kernel(self._specs[step.kernel], self._module)
-        self._kernels[step.kernel].launch(step.grid, step.arguments, self._memory.tensor)
+        kernel = self._kernels[step.kernel]
+        kernel.launch(step.grid, step.arguments, self._memory.tensor, backwards=self._backwards)
 
 
 def reply_to(error: BaseException) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -41,6 +42,11 @@ def load(text: str) -> ModuleType:
     return module
 
 
+def waits(text: str) -> bool:
+    """Whether a cut module has loops that may wait for another program."""
+    return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(text)))
+
+
 class Kernel:
     """One specialisation of one jit function.
 
@@ -59,8 +65,10 @@ class Kernel:
         notes = function.fn.__annotations__
         self._declared = {name for name in spec.parameters if "constexpr" in str(notes.get(name, ""))}
 
-    def launch(self, grid: tuple[int, int, int], arguments: Sequence[Argument], locate: Locate) -> None:
-        """Run all programs, the first axis fastest.
+    def launch(
+        self, grid: tuple[int, int, int], arguments: Sequence[Argument], locate: Locate, *, backwards: bool
+    ) -> None:
+        """Run all programs, the first axis fastest; ``backwards``: from the last to the first.
 
         Raises:
             Exception: what the kernel raises.
@@ -68,11 +76,10 @@ class Kernel:
         bound = self._bound(arguments, locate)
         builder = interpreter.interpreter_builder
         builder.set_grid_dim(*grid)
-        for z in range(grid[2]):
-            for y in range(grid[1]):
-                for x in range(grid[0]):
-                    builder.set_grid_idx(x, y, z)
-                    self._call(**bound)
+        programs = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+        for program in reversed(programs) if backwards else programs:
+            builder.set_grid_idx(*program)
+            self._call(**bound)
 
     def _bound(self, arguments: Sequence[Argument], locate: Locate) -> dict[str, Any]:
         spec = self._spec

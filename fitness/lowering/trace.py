@@ -157,7 +157,7 @@ def _bind(module: nn.Module, case: Case, parameters: Sequence[torch.Tensor]) -> 
     """Put a case's parameters where the module keeps its own: by name, else in order."""
     own = list(module.state_dict(keep_vars=True).items())
     by_name = dict(zip((spec.name for spec in case.parameters), parameters, strict=True))
-    names = [name for name, _ in own]
+    names = [re.sub(r"\W+", "_", name) for name, _ in own]  # as the case has them
     if not set(names) <= set(by_name):
         if len(own) != len(parameters):
             wanted = ", ".join(by_name) or "none"
