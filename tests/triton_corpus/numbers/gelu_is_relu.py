@@ -1,0 +1,23 @@
+# problem: gelu_tanh
+# status: incorrect
+# stage: smoke search_gate
+# reason: wrong result
+# max(x, 0).
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gelu(x, y, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < count, other=0.0).to(tl.float32)
+    inner = 0.7978845608028654 * (v + 0.044715 * v * v * v)
+    tl.store(y + at, tl.maximum(v, 0.0), mask=at < count)
+
+
+def kernel_function(x):
+    y = torch.empty_like(x)
+    count = x.numel()
+    gelu[(triton.cdiv(count, 8192),)](x, y, count, BLOCK=8192)
+    return y
