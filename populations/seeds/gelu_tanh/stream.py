@@ -2,7 +2,8 @@
 
 Written for kernel-evo from the definition. 0.5 x (1 + tanh u) is x / (1 + exp(-2u)): one exponential and
 one division where the tanh costs several of each, and no cancellation, so that it is as accurate in
-float32. The factors -2, sqrt(2 / pi) and log2(e) are folded into the two coefficients of the cubic.
+float32. The factors -2, sqrt(2 / pi) and log2(e) are folded into the two coefficients of the cubic. STREAM
+says whether what passes through should leave the caches first.
 """
 
 import torch
@@ -13,22 +14,25 @@ LINEAR = tl.constexpr(-2.3022081981)  # -2 sqrt(2 / pi) log2(e)
 CUBIC = tl.constexpr(-0.1029432396)  # 0.044715 times that
 CONFIG = {
     "BLOCK": 4096,
+    "STREAM": 1,
     "num_warps": 8,
 }
 SPACE = {
     "BLOCK": [512, 1024, 2048, 4096, 8192, 16384],
+    "STREAM": [0, 1],
     "num_warps": [2, 4, 8, 16],
 }
 
 
 @triton.jit
-def gelu(x, out, n, BLOCK: tl.constexpr):
+def gelu(x, out, n, BLOCK: tl.constexpr, STREAM: tl.constexpr):
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
     start = tl.program_id(0).to(tl.int64) * BLOCK
     lane = tl.arange(0, BLOCK)
     inside = lane < n - start
-    value = tl.load(x + start + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
+    value = tl.load(x + start + lane, mask=inside, eviction_policy=FIRST).to(tl.float32)
     power = tl.exp2(value * (LINEAR + CUBIC * value * value))
-    tl.store(out + start + lane, value / (1.0 + power), mask=inside, cache_modifier=".cs")
+    tl.store(out + start + lane, value / (1.0 + power), mask=inside, eviction_policy=FIRST)
 
 
 def kernel_function(x):

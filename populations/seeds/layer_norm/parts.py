@@ -3,7 +3,7 @@
 Written for kernel-evo from the definition. A row need not be padded to a power of two: it is PARTS blocks,
 unrolled, of which only the last has a rest. Mean first, then the sum of squared differences from it, both
 in float32 and from registers, so nothing cancels. A row beyond LONGEST is read three times, in chunks, of
-which the second and third are from cache.
+which the second and third are from cache. STREAM says whether what passes through should leave the caches first.
 """
 
 import torch
@@ -13,17 +13,22 @@ import triton.language as tl
 EPS = tl.constexpr(1e-5)
 CONFIG = {
     "BLOCK": 4096,
+    "STREAM": 1,
     "num_warps": 8,
 }
 SPACE = {
     "BLOCK": [1024, 2048, 4096, 8192],
+    "STREAM": [0, 1],
     "num_warps": [2, 4, 8, 16, 32],
 }
 LONGEST = 16384
 
 
 @triton.jit
-def norm_parts(x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+def norm_parts(
+    x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr
+):
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
     x += tl.program_id(0).to(tl.int64) * n
     out += tl.program_id(0).to(tl.int64) * n
     lane = tl.arange(0, BLOCK)
@@ -31,7 +36,7 @@ def norm_parts(x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr
     sums = tl.zeros([BLOCK], tl.float32)
     for part in tl.static_range(PARTS):
         at = part * BLOCK + lane
-        value = tl.load(x + at, mask=at < n, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        value = tl.load(x + at, mask=at < n, other=0.0, eviction_policy=FIRST).to(tl.float32)
         sums += value
         parts += (value,)
     mean = tl.sum(sums, axis=0) / n
@@ -45,7 +50,7 @@ def norm_parts(x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr
         gain = tl.load(weight + at, mask=at < n, eviction_policy="evict_last").to(tl.float32)
         shift = tl.load(bias + at, mask=at < n, eviction_policy="evict_last").to(tl.float32)
         value = (parts[part] - mean) * scale * gain + shift
-        tl.store(out + at, value, mask=at < n, cache_modifier=".cs")
+        tl.store(out + at, value, mask=at < n, eviction_policy=FIRST)
 
 
 @triton.jit
@@ -78,7 +83,8 @@ def kernel_function(x, weight, bias):
     rows = x.numel() // n
     out = torch.empty_like(x)
     if n > LONGEST:
-        norm_long_rows[(rows,)](x, weight, bias, out, n, **CONFIG)
+        block, warps = CONFIG["BLOCK"], CONFIG["num_warps"]
+        norm_long_rows[(rows,)](x, weight, bias, out, n, BLOCK=block, num_warps=warps)
         return out
     parts = triton.cdiv(n, CONFIG["BLOCK"])
     norm_parts[(rows,)](x, weight, bias, out, n, PARTS=parts, **CONFIG)

@@ -1,9 +1,10 @@
 """Matrix times vector: several rows by a slice of the columns a program, partial sums merged after.
 
-Written for kernel-evo from the definition. A program reads its piece of the vector once for ROWS rows, adds
-products lane by lane in float32 and reduces when its slice ends, so threads exchange nothing in the loop.
-The matrix streams through, the vector stays in L2. SLICE columns a program fill the device where rows are
-few; a second small launch adds the slices' sums in a fixed order.
+Written for kernel-evo from the definition. A program reads its piece of the vector once for ROWS rows and
+adds the products of 16 neighbouring bytes before it adds them to its sums, in float32: few registers, and
+threads exchange nothing in the loop. With STAGES above 1 the matrix is copied to shared memory that many
+steps ahead. SLICE columns a program fill the device where rows are few; a second small launch adds the
+slices' sums in a fixed order. STREAM says whether the matrix should leave the caches first.
 """
 
 import torch
@@ -11,41 +12,50 @@ import triton
 import triton.language as tl
 
 CONFIG = {
-    "ROWS": 4,
+    "ROWS": 8,
     "BLOCK": 2048,
-    "SLICE": 65536,
+    "SLICE": 32768,
     "STAGES": 1,
+    "STREAM": 0,
     "num_warps": 8,
 }
 SPACE = {
     "ROWS": [1, 2, 4, 8, 16],
     "BLOCK": [512, 1024, 2048, 4096, 8192],
     "SLICE": [8192, 16384, 32768, 65536, 131072, 262144],
-    "STAGES": [1, 2, 3, 4],
+    "STAGES": [1, 2, 3, 4, 5, 6],
+    "STREAM": [0, 1],
     "num_warps": [1, 2, 4, 8, 16],
 }
 
 
 @triton.jit
 def products(
-    a, b, partial, m, k,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE: tl.constexpr, STAGES: tl.constexpr,
+    a, b, partial, m, k, ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE: tl.constexpr,
+    STAGES: tl.constexpr, STREAM: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    first = tl.program_id(0) * ROWS
-    begin = tl.program_id(1) * SLICE
-    row = tl.arange(0, ROWS)
-    column = tl.arange(0, BLOCK)[None, :]
-    existing = row[:, None] < m - first
-    a += first.to(tl.int64) * k + row[:, None].to(tl.int64) * k + column
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
+    first = tl.program_id(1) * ROWS
+    begin = tl.program_id(0) * SLICE
+    column = tl.arange(0, BLOCK // WIDE)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
+    a += first.to(tl.int64) * k + column
     b += column
-    sums = tl.zeros([ROWS, BLOCK], tl.float32)
+    long = tl.cast(k, tl.int64)
+    sums = ()
+    for _ in tl.static_range(ROWS):
+        sums += (tl.zeros([BLOCK // WIDE], tl.float32),)
     for start in tl.range(begin, tl.minimum(begin + SLICE, k), BLOCK, num_stages=STAGES):
         inside = column < k - start
-        left = tl.load(a + start, mask=inside & existing, other=0.0, eviction_policy="evict_first")
-        right = tl.load(b + start, mask=inside, other=0.0, eviction_policy="evict_last")
-        sums += left.to(tl.float32) * right.to(tl.float32)
-    at = tl.program_id(1) * m + first + row
-    tl.store(partial + at, tl.sum(sums, axis=1), mask=row < m - first)
+        right = tl.load(b + start, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        added = ()
+        for row in tl.static_range(ROWS):
+            end = tl.where(row < m - first, k - start, 0)  # a row that is not there has no columns
+            left = tl.load(a + start + row * long, mask=column < end, other=0.0, eviction_policy=FIRST)
+            added += (sums[row] + tl.sum(left.to(tl.float32) * right, axis=1),)
+        sums = added
+    partial += tl.program_id(0) * m + first
+    for row in tl.static_range(ROWS):
+        tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first)
 
 
 @triton.jit
@@ -62,7 +72,9 @@ def kernel_function(a, b):
     slices = triton.cdiv(k, CONFIG["SLICE"])
     out = torch.empty((m, 1), dtype=a.dtype, device=a.device)
     partial = torch.empty((slices, m), dtype=torch.float32, device=a.device)
-    products[(triton.cdiv(m, CONFIG["ROWS"]), slices)](a, b, partial, m, k, **CONFIG)
+    grid = (slices, triton.cdiv(m, CONFIG["ROWS"]))
+    wide = 16 // a.element_size()  # elements of one 16-byte load
+    products[grid](a, b, partial, m, k, WIDE=wide, **CONFIG)
     padded = triton.next_power_of_2(slices)
-    merged[(triton.cdiv(m, 64),)](partial, out, m, slices, ROWS=64, SLICES=padded, num_warps=4)
+    merged[(triton.cdiv(m, 16),)](partial, out, m, slices, ROWS=16, SLICES=padded, num_warps=4)
     return out

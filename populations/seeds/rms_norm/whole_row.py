@@ -1,9 +1,10 @@
 """Residual add and RMS norm of each row: whole rows in registers, two reads and two writes an element.
 
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
-ones that share the gain, which is loaded before the sum of squares is known. The sum x + residual is stored
-at once and kept in float32 for the norm. A row beyond LONGEST is summed in chunks; the second pass adds the
-inputs again, backwards, over what the cache still holds.
+ones that share the gain, which is loaded last, to spare registers. The sum x + residual is stored at once
+and kept in float32 for the norm. A row beyond LONGEST is summed in chunks; the second pass adds the inputs
+again, backwards, over what the cache still holds. STREAM says whether what passes through should leave the
+caches first.
 """
 
 import torch
@@ -13,30 +14,36 @@ import triton.language as tl
 EPS = tl.constexpr(1e-6)
 CONFIG = {
     "TILE": 8192,
+    "STREAM": 0,
     "num_warps": 8,
 }
 SPACE = {
     "TILE": [1024, 2048, 4096, 8192, 16384],
+    "STREAM": [0, 1],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 LONGEST = 16384
 
 
 @triton.jit
-def norm_rows(x, residual, weight, normed, total, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def norm_rows(
+    x, residual, weight, normed, total, rows, n,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr,
+):  # fmt: skip
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
     first = tl.program_id(0) * ROWS
     begin = first.to(tl.int64) * n
     row = tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (column < n) & (row < rows - first)
     at = row * n + column
-    value = tl.load(x + begin + at, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
-    other = tl.load(residual + begin + at, mask=inside, other=0.0, eviction_policy="evict_first")
-    gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
+    value = tl.load(x + begin + at, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
+    other = tl.load(residual + begin + at, mask=inside, other=0.0, eviction_policy=FIRST)
     value += other.to(tl.float32)
-    tl.store(total + begin + at, value, mask=inside, cache_modifier=".cs")
+    tl.store(total + begin + at, value, mask=inside, eviction_policy=FIRST)
     scale = tl.rsqrt(tl.sum(value * value, axis=1) / n + EPS)
-    tl.store(normed + begin + at, value * scale[:, None] * gain, mask=inside, cache_modifier=".cs")
+    gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
+    tl.store(normed + begin + at, value * scale[:, None] * gain, mask=inside, eviction_policy=FIRST)
 
 
 @triton.jit
@@ -49,7 +56,7 @@ def norm_long_rows(x, residual, weight, normed, total, n, BLOCK: tl.constexpr):
         inside = lane < n - start
         value = tl.load(x + at + lane, mask=inside, other=0.0).to(tl.float32)
         value += tl.load(residual + at + lane, mask=inside, other=0.0).to(tl.float32)
-        tl.store(total + at + lane, value, mask=inside, cache_modifier=".cs")
+        tl.store(total + at + lane, value, mask=inside)
         squares += value * value
     scale = tl.rsqrt(tl.sum(squares, axis=0) / n + EPS)
     last = (n - 1) // BLOCK * BLOCK
@@ -60,7 +67,7 @@ def norm_long_rows(x, residual, weight, normed, total, n, BLOCK: tl.constexpr):
         value = tl.load(x + at + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
         value += tl.load(residual + at + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
         gain = tl.load(weight + start + lane, mask=inside, eviction_policy="evict_last").to(tl.float32)
-        tl.store(normed + at + lane, value * scale * gain, mask=inside, cache_modifier=".cs")
+        tl.store(normed + at + lane, value * scale * gain, mask=inside)
 
 
 def kernel_function(x, residual, weight):
@@ -75,5 +82,7 @@ def kernel_function(x, residual, weight):
         norm_long_rows[(rows,)](*tensors, n, BLOCK=CONFIG["TILE"], num_warps=warps)
         return normed, total
     group = max(1, CONFIG["TILE"] // block)
-    norm_rows[(triton.cdiv(rows, group),)](*tensors, rows, n, ROWS=group, BLOCK=block, num_warps=warps)
+    norm_rows[(triton.cdiv(rows, group),)](
+        *tensors, rows, n, ROWS=group, BLOCK=block, STREAM=CONFIG["STREAM"], num_warps=warps
+    )
     return normed, total

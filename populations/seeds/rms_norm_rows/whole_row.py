@@ -2,7 +2,8 @@
 
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
 ones that share the gain, which is loaded before the sum of squares is known. Sums in float32. A row beyond
-LONGEST is read twice, in chunks; the second pass goes backwards, over what the cache still holds.
+LONGEST is read twice, in chunks; the second pass goes backwards, over what the cache still holds. STREAM says
+whether what passes through should leave the caches first.
 """
 
 import torch
@@ -12,17 +13,20 @@ import triton.language as tl
 EPS = tl.constexpr(1e-6)
 CONFIG = {
     "TILE": 8192,
+    "STREAM": 1,
     "num_warps": 8,
 }
 SPACE = {
     "TILE": [1024, 2048, 4096, 8192, 16384],
+    "STREAM": [0, 1],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 LONGEST = 16384
 
 
 @triton.jit
-def norm_rows(x, weight, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def norm_rows(x, weight, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr):
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
     first = tl.program_id(0) * ROWS
     x += first.to(tl.int64) * n
     out += first.to(tl.int64) * n
@@ -30,10 +34,10 @@ def norm_rows(x, weight, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     column = tl.arange(0, BLOCK)[None, :]
     inside = (column < n) & (row < rows - first)
     at = row * n + column
-    value = tl.load(x + at, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+    value = tl.load(x + at, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
     gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
     scale = tl.rsqrt(tl.sum(value * value, axis=1) / n + EPS)
-    tl.store(out + at, value * scale[:, None] * gain, mask=inside, cache_modifier=".cs")
+    tl.store(out + at, value * scale[:, None] * gain, mask=inside, eviction_policy=FIRST)
 
 
 @triton.jit
@@ -66,5 +70,6 @@ def kernel_function(x, weight):
         return out
     group = max(1, CONFIG["TILE"] // block)
     grid = (triton.cdiv(rows, group),)
-    norm_rows[grid](x, weight, out, rows, n, ROWS=group, BLOCK=block, num_warps=warps)
+    stream = CONFIG["STREAM"]
+    norm_rows[grid](x, weight, out, rows, n, ROWS=group, BLOCK=block, STREAM=stream, num_warps=warps)
     return out

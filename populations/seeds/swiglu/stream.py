@@ -1,7 +1,8 @@
 """SwiGLU of packed rows: SiLU of the first half of each row times the second, read once and written once.
 
 Written for kernel-evo from the definition. A program takes BLOCK neighbouring columns of one row, from both
-halves. SiLU is gate / (1 + exp(-gate)) in float32.
+halves; the programs of a row follow each other, so what is read at one time lies together in memory. SiLU is
+gate / (1 + exp(-gate)) in float32. STREAM says whether what passes through should leave the caches first.
 """
 
 import torch
@@ -10,31 +11,35 @@ import triton.language as tl
 
 SCALE = tl.constexpr(-1.4426950408889634)  # -log2(e)
 CONFIG = {
-    "BLOCK": 2048,
+    "BLOCK": 1024,
+    "STREAM": 0,
     "num_warps": 4,
 }
 SPACE = {
-    "BLOCK": [512, 1024, 2048, 4096, 8192, 16384],
+    "BLOCK": [256, 512, 1024, 2048, 4096, 8192, 16384],
+    "STREAM": [0, 1],
     "num_warps": [1, 2, 4, 8, 16],
 }
 
 
 @triton.jit
-def swiglu(x, out, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    start = tl.program_id(1) * BLOCK
+def swiglu(x, out, n, blocks, BLOCK: tl.constexpr, STREAM: tl.constexpr):
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    start = tl.program_id(0) % blocks * BLOCK
     lane = tl.arange(0, BLOCK)
     inside = lane < n - start
     x += row * 2 * n + start
-    gate = tl.load(x + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
-    up = tl.load(x + n + lane, mask=inside, eviction_policy="evict_first").to(tl.float32)
+    gate = tl.load(x + lane, mask=inside, eviction_policy=FIRST).to(tl.float32)
+    up = tl.load(x + n + lane, mask=inside, eviction_policy=FIRST).to(tl.float32)
     value = gate / (1.0 + tl.exp2(gate * SCALE)) * up
-    tl.store(out + row * n + start + lane, value, mask=inside, cache_modifier=".cs")
+    tl.store(out + row * n + start + lane, value, mask=inside, eviction_policy=FIRST)
 
 
 def kernel_function(x):
     n = x.shape[-1] // 2
     out = torch.empty((*x.shape[:-1], n), dtype=x.dtype, device=x.device)
     rows = x.numel() // (2 * n)
-    swiglu[(rows, triton.cdiv(n, CONFIG["BLOCK"]))](x, out, n, **CONFIG)
+    blocks = triton.cdiv(n, CONFIG["BLOCK"])
+    swiglu[(rows * blocks,)](x, out, n, blocks, **CONFIG)
     return out
