@@ -3,7 +3,8 @@
 Written for kernel-evo from the definition. A row need not be padded to a power of two: it is PARTS blocks,
 unrolled, of which only the last has a rest. Mean first, then the sum of squared differences from it, both
 in float32 and from registers, so nothing cancels. A row beyond LONGEST is read three times, in chunks, of
-which the second and third are from cache. STREAM says whether what passes through should leave the caches first.
+which the second and third are from cache. STREAM says whether what passes through should leave the caches
+first.
 """
 
 import torch
@@ -25,9 +26,7 @@ LONGEST = 16384
 
 
 @triton.jit
-def norm_parts(
-    x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr
-):
+def norm_parts(x, weight, bias, out, n, PARTS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr):
     FIRST: tl.constexpr = "evict_first" if STREAM else ""
     x += tl.program_id(0).to(tl.int64) * n
     out += tl.program_id(0).to(tl.int64) * n

@@ -4,9 +4,9 @@ Written for kernel-evo from the definition. A row is cut into parts of TILE elem
 programs are resident at once (a cooperative launch), in groups of as many as a row has parts; the groups
 take turns at the rows. A program reads its part, publishes maximum and sum of exponentials as one 64-bit
 word, which can't be torn and is never zero, and waits until the words of the whole row are there: they
-start as zeros, each is written once. Then the part is scaled and stored. With two programs on a
-multiprocessor one loads while the other waits; the compiler is held to the registers that this takes.
-Accumulation in float32.
+start as zeros, each is written once. Then the part is scaled and stored. With several programs on a
+multiprocessor some load while others wait; the compiler is held to the registers that this takes. STREAM
+says whether what passes through should leave the caches first. Accumulation in float32.
 """
 
 import torch
@@ -19,11 +19,13 @@ REGISTERS = 65536  # of each
 CONFIG = {
     "TILE": 16384,
     "PROGRAMS": 264,
+    "STREAM": 1,
     "num_warps": 8,
 }
 SPACE = {
-    "TILE": [8192, 16384, 32768],
-    "PROGRAMS": [132, 264, 528],
+    "TILE": [4096, 8192, 16384, 32768],
+    "PROGRAMS": [132, 264, 396, 528, 660, 792, 1056],
+    "STREAM": [0, 1],
     "num_warps": [4, 8, 16, 32],
 }
 
@@ -36,15 +38,17 @@ def packed(largest, total):
 
 @triton.jit
 def softmax_parts(
-    x, out, words, rows, n, groups, PARTS: tl.constexpr, PADDED: tl.constexpr, TILE: tl.constexpr
-):
+    x, out, words, rows, n, groups,
+    PARTS: tl.constexpr, PADDED: tl.constexpr, TILE: tl.constexpr, STREAM: tl.constexpr,
+):  # fmt: skip
+    FIRST: tl.constexpr = "evict_first" if STREAM else ""
     part = tl.program_id(0) % PARTS
     peer = tl.arange(0, PADDED)
     lane = tl.arange(0, TILE)
     inside = lane < n - part * TILE
     for row in range(tl.program_id(0) // PARTS, rows, groups):
         at = tl.cast(row, tl.int64) * n + part * TILE
-        value = tl.load(x + at + lane, mask=inside, other=float("-inf"), eviction_policy="evict_first")
+        value = tl.load(x + at + lane, mask=inside, other=float("-inf"), eviction_policy=FIRST)
         value = value.to(tl.float32)
         largest = tl.max(value, axis=0)
         base = tl.where(largest == float("-inf"), 0.0, largest)  # nothing but -inf in this part
@@ -64,7 +68,7 @@ def softmax_parts(
             top = tl.max(high, axis=0)
             total = tl.sum(low * tl.exp2((high - top) * LOG2_E), axis=0)
         value = value * (tl.exp2((largest - top) * LOG2_E) / total)
-        tl.store(out + at + lane, value, mask=inside, cache_modifier=".cs")
+        tl.store(out + at + lane, value, mask=inside, eviction_policy=FIRST)
 
 
 def kernel_function(x):
@@ -80,7 +84,7 @@ def kernel_function(x):
     words = torch.zeros((rows, parts), dtype=torch.int64, device=x.device)
     softmax_parts[(groups * parts,)](
         x, out, words, rows, n, groups,
-        PARTS=parts, PADDED=triton.next_power_of_2(parts), TILE=tile,
+        PARTS=parts, PADDED=triton.next_power_of_2(parts), TILE=tile, STREAM=CONFIG["STREAM"],
         num_warps=CONFIG["num_warps"], maxnreg=min(255, REGISTERS // threads // 8 * 8),
         launch_cooperative_grid=True,
     )  # fmt: skip

@@ -4,6 +4,7 @@ Written for kernel-evo from the definition. The first pass keeps a running maxim
 of 16 bytes of neighbouring elements: no thread waits for another until the row ends. The second pass goes
 backwards, so that it begins with what L2 still holds. Accumulation in float32.
 """
+
 import torch
 import triton
 import triton.language as tl
