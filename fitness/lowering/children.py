@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fitness import native
@@ -32,8 +34,19 @@ class ChildError(Exception):
         self.status = status
 
 
+@dataclass
+class Tally:
+    """How many children did one kind of job, and for how many seconds of wall time in sum."""
+
+    children: int = 0
+    seconds: float = 0.0
+
+
 class Children:
     """Starts the two zygotes and asks them.
+
+    Attributes:
+        tally: of the jobs done so far, by what they do.
 
     Args:
         log: file for what the zygotes say.
@@ -47,6 +60,7 @@ class Children:
     """
 
     def __init__(self, log: Path, *, arch: str, sandboxed: bool, limits: Limits, most: int) -> None:
+        self.tally = {do: Tally() for do in WHAT}
         self._limits = limits
         self._log = log
         self._changed = threading.Condition()
@@ -99,14 +113,17 @@ class Children:
             (scratch / job_file).write_bytes(job)
         waiting = deque(range(len(jobs)))
         running: dict[int, int] = {}  # number of the order → index of the job
+        start: dict[int, float] = {}
         answers: list[bytes | ChildError | None] = [None] * len(jobs)
         while waiting or running:
             begun, ended = self._next_events(running, more=bool(waiting))
             if begun:
                 index = waiting.popleft()
-                running[self._begin(do, jobs[index][0])] = index
+                number = self._begin(do, jobs[index][0])
+                running[number], start[number] = index, time.monotonic()
             for number, status in ended:
                 index = running.pop(number)
+                self._count(do, time.monotonic() - start[number])
                 answers[index] = answer = self._answer(do, jobs[index][0], status)
                 if isinstance(answer, ChildError) or enough(answer):
                     waiting.clear()
@@ -171,6 +188,11 @@ class Children:
                 raise DeviceError(f"a lowering process has ended (log: {self._log})") from None
             return number
 
+    def _count(self, do: str, seconds: float) -> None:
+        with self._changed:
+            self.tally[do].children += 1
+            self.tally[do].seconds += seconds
+
     def _answer(self, do: str, scratch: Path, status: int) -> bytes | ChildError:
         if status == 0:
             answer = read_small(scratch / answer_file, ANSWER_BYTES)
@@ -219,4 +241,5 @@ def read_small(path: Path, most: int) -> bytes:
 
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return {**kept, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    huge = "glibc.malloc.hugetlb=1"  # of a heap in huge pages less is copied by a fork: a third of its time
+    return {**kept, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "GLIBC_TUNABLES": huge}

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +18,7 @@ from fitness.card import Case
 from fitness.lowering import limits
 from fitness.lowering import source as sources
 from fitness.lowering.binaries import Binaries, Uncompilable
-from fitness.lowering.children import ChildError, Children
+from fitness.lowering.children import ChildError, Children, Tally
 from fitness.lowering.confinement import Limits
 from fitness.lowering.cut import Cut, CutError, Scope, cut
 from fitness.lowering.facts import CARDS
@@ -36,6 +36,7 @@ SCRATCH = "lower-"
 MOST_ATTEMPTS = 8  # configurations of an autotuned function that are tried before it counts as uncompilable
 PLANS, PLANS_BYTES = 1024, 2 << 30  # kept in one folder; what was removed is lowered again when asked for
 BINARIES, BINARIES_BYTES = 16384, 1 << 30
+IN_USE = 128  # the last used stay whatever their size: more than any batch has
 _CASES = TypeAdapter(tuple[Case, ...])
 
 
@@ -95,8 +96,9 @@ class Lowering:
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{SCRATCH}*"):
             shutil.rmtree(left, ignore_errors=True)
-        self._plans = Shelf(self._folder / "plans", entries=plans, most_bytes=PLANS_BYTES)
-        store = Store(self._folder / "binaries", entries=BINARIES, most_bytes=BINARIES_BYTES)
+        shelf = self._folder / "plans"
+        self._plans = Shelf(shelf, entries=plans, most_bytes=PLANS_BYTES, least=min(plans, IN_USE))
+        store = Store(self._folder / "binaries", entries=BINARIES, most_bytes=BINARIES_BYTES, least=IN_USE)
         self._children = Children(
             self._folder / "lowering.log",
             arch=arch,
@@ -135,6 +137,11 @@ class Lowering:
             if isinstance(made, Verdict):
                 return made
             return Lowered(kernel, self._plans.put(key, made.folder), made.plan)
+
+    @property
+    def tally(self) -> Mapping[str, Tally]:
+        """What the children have done so far: "trace" and "compile"."""
+        return self._children.tally
 
     def close(self) -> None:
         """End the children."""

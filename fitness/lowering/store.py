@@ -40,7 +40,7 @@ class Shelf:
         least: so many of the last used entries stay whatever their size: they may be in use.
     """
 
-    def __init__(self, folder: Path, *, entries: int, most_bytes: int, least: int = 64) -> None:
+    def __init__(self, folder: Path, *, entries: int, most_bytes: int, least: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._entries, self._most_bytes, self._least = entries, most_bytes, least
@@ -108,12 +108,12 @@ class Store:
 
     Args:
         folder: of the shelf, and of drafts that become its files.
-        entries, most_bytes: see Shelf.
+        entries, most_bytes, least: see Shelf.
     """
 
-    def __init__(self, folder: Path, *, entries: int, most_bytes: int) -> None:
+    def __init__(self, folder: Path, *, entries: int, most_bytes: int, least: int) -> None:
         self._folder = folder
-        self._shelf = Shelf(folder, entries=entries, most_bytes=most_bytes)
+        self._shelf = Shelf(folder, entries=entries, most_bytes=most_bytes, least=least)
         for draft in folder.glob("*.draft"):  # of a process that was killed
             draft.unlink()
 

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fitness.card import Case, TensorSpec
 from fitness.lowering.confinement import Confinement, Limits
 from fitness.lowering.facts import CARDS, Facts
 from fitness.lowering.jobs import COMPILE, TRACE, answer_file, job_file
@@ -41,6 +42,11 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
 }
 WARM = "import triton as _triton\n\n@_triton.jit\ndef warm(x, n):\n    _triton.language.store(x, n)\n"
+WARM_HOST = (
+    "import torch\ndef kernel_function(x):\n    y = torch.empty_like(x)\n    warm[(1,)](y, 5)\n    return y\n"
+)
+WARM_TENSOR = TensorSpec("x", (16,), "float32")
+WARM_CASE = Case("warm", {}, None, False, False, True, (WARM_TENSOR,), (), (WARM_TENSOR,), 0)
 
 Work = Callable[[Path, bytes], dict[str, Any]]  # (scratch folder, job) → answer
 
@@ -71,7 +77,7 @@ def main() -> None:
 
 
 def _tracing(facts: Facts) -> Work:
-    """Torch and Triton imported, and a little of everything done once."""
+    """A kernel traced, so that children find all of torch's and Triton's modules imported."""
     import torch
 
     from fitness.lowering import host
@@ -79,6 +85,13 @@ def _tracing(facts: Facts) -> Work:
 
     torch.set_num_threads(1)
     host.rehearse()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.py"
+        source.write_text(WARM + WARM_HOST)
+        answer = trace(source, "kernel_function", facts, [WARM_CASE], {})
+    if "cases" not in answer:
+        sys.exit(f"Triton cannot be traced for {facts.arch}: {answer['reason']}")
+    del sys.modules["kernel"]
 
     def work(scratch: Path, text: bytes) -> dict[str, Any]:
         job = TRACE.validate_json(text)
