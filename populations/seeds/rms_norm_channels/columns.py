@@ -15,7 +15,7 @@ CONFIG = {
     "PIXELS": 512,
     "STREAM": 0,
     "num_warps": 4,
-    "maxnreg": 168,
+    "maxnreg": 144,
 }
 SPACE = {
     "PIXELS": [64, 128, 256, 512, 1024, 2048],
