@@ -114,7 +114,7 @@ def kernel_function(x, {MARK}=None):
 CPP = f"""#include <cstdint>
 extern "C" void kernel_function(const float *x, float *y, const int64_t *shapes) {{
     const int64_t {MARK} = shapes[0] * shapes[1];
-    for (int64_t i = 0; i < {MARK}; i++) y[i] = x[i] < -1 ? -1 : x[i] > 1 ? 1 : x[i];
+    for (int64_t i = 0; i < {MARK}; i++) y[i] = x[i] < -1 ? -1 : x[i];
 }}
 """
 PROBLEM = Path(__file__).parent / "problems" / "hard_tanh.py"
@@ -170,7 +170,8 @@ def test_a_library_is_judged_without_being_loaded_by_the_judge(folder: Path) -> 
         verdict = judged(target, Kernel(CPP, "cpp"), target.screen)
     finally:
         target.close()
-    assert verdict.status is Outcome.MEASURED, verdict
+    assert verdict.status is Outcome.INCORRECT, verdict  # nothing is clipped from above
+    assert verdict.reason.startswith("wrong result on case")
     assert saw(folder).count("armed") == 1
     assert any(line.endswith("fitness/judge/runner.py") for line in saw(folder))
 

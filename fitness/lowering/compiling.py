@@ -139,7 +139,9 @@ def _compiled(module: ModuleType, spec: KernelSpec, facts: Facts, folder: Path) 
             kernel = triton.compile(source, target=target, options=options.__dict__)
     except CompilationError as why:
         raise _compiler_said(why, module) from why
-    except (PTXASError, OutOfResources) as why:
+    except PTXASError as why:
+        raise Uncompilable(f"{spec.function}: the assembler says: {_assembler_said(why)}"[:400]) from why
+    except OutOfResources as why:
         raise Uncompilable(f"{spec.function}: {one_line(why)}") from why
     except Exception as why:  # the compiler raises whatever it meets
         raise Uncompilable(f"{spec.function}: {one_line(why)}") from why
@@ -188,21 +190,32 @@ def _tupled(kind: Any) -> Any:
 
 
 def _compiler_said(why: CompilationError, module: ModuleType) -> Uncompilable:
-    """The innermost error of the code generator: its text, and its line in the cut module."""
+    """The innermost error of the code generator: its text, and the innermost line of the cut module."""
+    chain = [why]
     inner: BaseException = why
-    last = why
     while inner.__cause__ is not None:
         inner = inner.__cause__
         if isinstance(inner, CompilationError):
-            last = inner
+            chain.append(inner)
+    last = chain[-1]
     message = last.error_message or (one_line(inner) if inner is not last else "")
     if not message:
         message = str(last).strip().splitlines()[-1]
-    line = getattr(last.node, "lineno", None)
+    lines = (line for error in reversed(chain) if (line := _line_in(module, error)) is not None)
+    return Uncompilable(" ".join(str(message).split())[:400], next(lines, None))
+
+
+def _line_in(module: ModuleType, error: CompilationError) -> int | None:
+    """Where an error lies in the cut module; None: elsewhere, as in a function of Triton's own."""
+    line = getattr(error.node, "lineno", None)
     for found in vars(module).values():
-        if isinstance(found, JITFunction) and found.src == last.src and line is not None:
-            first = found.starting_line_number + next(
-                index for index, row in enumerate(found.raw_src) if row.startswith("def ")
-            )
-            return Uncompilable(" ".join(str(message).split())[:400], first + line - 1)
-    return Uncompilable(" ".join(str(message).split())[:400])
+        if isinstance(found, JITFunction) and found.src == error.src and line is not None:
+            first = next(index for index, row in enumerate(found.raw_src) if row.startswith("def "))
+            return int(found.starting_line_number + first + line - 1)
+    return None
+
+
+def _assembler_said(why: Exception) -> str:
+    """What was wrong, without the paths and the commands around it."""
+    found = re.findall(r"(?<!PTXAS )\b(?:error|fatal)\s*:\s*(.+)", str(why))
+    return "; ".join(dict.fromkeys(" ".join(text.split()) for text in found[:2])) or one_line(why)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,7 @@ def cut(scope: Scope, wanted: Iterable[str]) -> Cut:
     """
     pending, taken = sorted(set(wanted)), dict[str, ast.FunctionDef]()
     names, dotted = set[str](), dict[str, int]()
+    called: dict[str, set[str]] = {}
     while pending:
         name = pending.pop()
         if name in taken:
@@ -82,12 +83,25 @@ def cut(scope: Scope, wanted: Iterable[str]) -> Cut:
         taken[name] = function.bare
         names |= function.names
         dotted |= function.dotted
-        pending += sorted(function.names & scope.functions.keys())
+        called[name] = function.names & scope.functions.keys()
+        pending += sorted(called[name])
+    for name in sorted(called):
+        if name in _reached(called, name):
+            raise CutError(f"line {taken[name].lineno}: {name} calls itself; a kernel has no recursion")
     body: list[ast.stmt] = [*scope.prelude(names)]
     body += [taken[name] for name in scope.functions if name in taken]
     module = ast.Module(body=body, type_ignores=[])
     text = ast.unparse(ast.fix_missing_locations(module)) + "\n"
     return Cut(text, _lines(text, body), tuple(taken), dict(sorted(dotted.items())))
+
+
+def _reached(called: Mapping[str, set[str]], name: str) -> set[str]:
+    """What a function calls, directly or not."""
+    found, pending = set[str](), set(called[name])
+    while pending:
+        found |= pending
+        pending = {inner for each in pending for inner in called[each]} - found
+    return found
 
 
 def _lines(text: str, body: list[ast.stmt]) -> dict[int, int]:

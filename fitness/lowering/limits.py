@@ -47,6 +47,8 @@ def _misfit(case: Case, planned: CasePlan) -> str | None:
     for spec, view in zip(case.outputs, planned.outputs, strict=True):
         if (view.shape, view.dtype) != (spec.shape, spec.dtype) or view.storage < planned.arguments:
             return f"output {spec.name} is not new memory of the right shape"
+        if _overlaps(view):
+            return f"elements of output {spec.name} share memory (an expanded view?); each needs its own"
     if not all(_inside(view, planned) for view in _all_views(planned)):
         return "a view reaches outside its memory"
     return None
@@ -98,6 +100,17 @@ def _inside(view: View, planned: CasePlan) -> bool:
         return True
     last = view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
     return (last + 1) * size <= planned.storages[view.storage]
+
+
+def _overlaps(view: View) -> bool:
+    """Whether two elements may lie in one place."""
+    reach = 0  # of the dimensions with smaller strides
+    for stride, extent in sorted(zip(view.strides, view.shape, strict=True)):
+        if extent > 1:
+            if stride <= reach:
+                return True
+            reach += (extent - 1) * stride
+    return False
 
 
 def _elements(view: View) -> int:

@@ -1,8 +1,8 @@
-# problem: softmax
-# entry: fused_softmax
+# problem: linear_gelu
+# entry: fused
 # status: rejected
 # stage: admit
-# reason: there is no function named fused_softmax
+# reason: there is no function named fused
 # The entry that was asked for is not there.
 import torch
 import triton

@@ -1,7 +1,7 @@
 # problem: softmax
-# status: uncompilable
+# status: rejected
 # stage: build
-# reason: 
+# reason: line 12: deeper calls itself
 # A device function that calls itself.
 import torch
 import triton

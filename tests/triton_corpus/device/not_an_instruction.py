@@ -1,7 +1,7 @@
 # problem: softmax
 # status: uncompilable
 # stage: build
-# reason: softmax_row: PTXASError
+# reason: softmax_row: the assembler says: Not a name of any known instruction: 'softmax'
 # Assembly that no assembler knows.
 import torch
 import triton

