@@ -20,12 +20,14 @@ CONFIG = {
     "BLOCK_N": 128,
     "num_warps": 8,
     "num_stages": 2,
+    "maxnreg": 255,
 }
 SPACE = {
     "BLOCK_M": [64, 128],
     "BLOCK_N": [32, 64, 128],
     "num_warps": [4, 8],
-    "num_stages": [2, 3, 4],
+    "num_stages": [1, 2, 3, 4],
+    "maxnreg": [128, 168, 208, 255],
 }
 
 
