@@ -95,7 +95,7 @@ class CudaTarget:
         return self._verdict("screen", built)
 
     def promote(self, built: Built) -> Verdict:
-        """See Target: lowered anew, for all cases."""
+        """See Target: lowered for all cases; only what the search's cases did not need is compiled."""
         whole = self._lowered(built.kernel, self._card.cases)
         return self._verdict("promote", whole) if isinstance(whole, Built) else whole
 

@@ -162,7 +162,7 @@ class Children:
                 lambda: self._dead or self._status.keys() & running.keys() or (more and self._free > 0), limit
             )
             if self._dead:
-                raise DeviceError(f"a lowering process has ended (log: {self._log})")
+                raise self._gone()
             if not heard:
                 self._dead = True
                 self._changed.notify_all()
@@ -178,15 +178,19 @@ class Children:
         assert zygote.stdin is not None
         with self._changed:
             if not self._changed.wait_for(lambda: do in self._ready or self._dead, READY_S) or self._dead:
-                raise DeviceError(f"torch and Triton do not start for lowering (log: {self._log})")
+                raise self._gone()
             number = self._next = self._next + 1
             line = json.dumps({"id": number, "scratch": str(scratch)}) + "\n"
             try:
                 zygote.stdin.write(line.encode())
                 zygote.stdin.flush()
             except (BrokenPipeError, ValueError):
-                raise DeviceError(f"a lowering process has ended (log: {self._log})") from None
+                raise self._gone() from None
             return number
+
+    def _gone(self) -> DeviceError:
+        what = "a lowering process has ended" if len(self._ready) == len(WHAT) else "Triton does not start"
+        return DeviceError(f"{what} (log: {self._log})")
 
     def _count(self, do: str, seconds: float) -> None:
         with self._changed:

@@ -77,7 +77,8 @@ class Shelf:
         path, size = self._folder / name, _size(made)
         with self._lock:
             if name not in self._sizes:
-                made.replace(path)
+                if not path.exists():
+                    made.replace(path)
                 self._sizes[name] = size
                 self._bytes += size
             self._sizes.move_to_end(name)
