@@ -17,13 +17,14 @@ from pydantic import TypeAdapter
 import fitness
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
-from evo.settings import Settings, checked
+from evo.settings import Settings, SettingsError, checked
 from evo.starting import admitted, built_in, given
 from evo.strategy import Strategy
-from evo.toolset import LANGUAGES, compose, structure
+from evo.toolset import LANGUAGES, SUFFIXES, compose, structure
 from fitness import machine
 from fitness.card import ProblemCard
 from fitness.target import DeviceError, Target
+from fitness.verify import resolved
 from operators.proposal import Brief, Proposal
 from populations import folder as folders
 from populations.events import Started
@@ -58,7 +59,7 @@ def start(
         problem: name of a built-in problem, or path of a problem file.
         settings: budgets and shares.
         watcher: told of everything.
-        target: "auto", "cpu", or "package.module:Name".
+        target: "auto", "cpu", "cuda", or "package.module:Name".
         seeds: files with starting kernels, beside the built-in ones.
         run_dir: an empty or new folder; None: runs/DATE-problem.
         sandboxed: False only on the user's word.
@@ -71,7 +72,7 @@ def start(
         SettingsError, FitnessError, RunError: what, where, what to do.
         Interrupted: somebody stopped it; everything judged is saved.
     """
-    target = "cpu" if target == "auto" else target
+    target = _chosen(target, seeds)
     problem = str(Path(problem).resolve()) if Path(problem).is_file() else problem
     language = LANGUAGES.get(target, "cpp")
     toolbox = toolbox or compose(language, settings)
@@ -82,7 +83,7 @@ def start(
     opened: Target | None = None
     try:
         opened = opener()
-        kernels = admitted(opened, starting, problem)
+        kernels = admitted(opened, starting, problem, language)
         told["seeds"] = [asdict(seed.kernel) | {"rationale": seed.rationale} for seed in kernels]
         folders.make_folder(path, _toml({"problem": problem, "target": target, **told["search"]}))
         log = EventLog.create(path, Started(problem, target, settings.seed, told, asdict(opened.card)))
@@ -170,6 +171,22 @@ def _kernels(log: EventLog, state: State) -> Callable[[int], Kernel]:
         return one.kernel if one is not None and one.kernel is not None else stored(id)
 
     return kernel
+
+
+def _chosen(target: str, seeds: Sequence[Path]) -> str:
+    """The target to search on; "auto" follows the language of the user's starting kernels.
+
+    Raises:
+        SettingsError: they are Triton kernels and there is no GPU.
+    """
+    python = [file for file in seeds if file.suffix == SUFFIXES["triton"]]
+    chosen = resolved(target, "triton" if python else "cpp")
+    if python and chosen == "cpu":
+        raise SettingsError(
+            f"--seeds {python[0]} is a Triton kernel, and a search with it needs a GPU (--target cuda); "
+            f"without one, `kernel-evo verify {python[0]} PROBLEM` tells whether it is right"
+        )
+    return chosen
 
 
 def _opener(

@@ -14,6 +14,7 @@ from fitness.card import ProblemCard
 from fitness.target import Admission, Built, Target
 from operators.draft import Argument, Undraftable, draft
 from operators.proposal import Proposal
+from operators.triton import adopt
 from populations.kernel import Kernel
 from populations.seeds import seeds
 from populations.text import read_text
@@ -49,6 +50,8 @@ def given(files: Sequence[Path], language: str) -> list[Start]:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise SettingsError(f"--seeds {file} cannot be read: {why}; check the path") from None
+        if language == "triton":
+            source = adopt(source)  # configurations of an autotuner become numbers that the search tunes
         proposal = Proposal(Kernel(source, language), SEED, f"given: {file.name}")
         found.append(Start(Origin.GIVEN, f"--seeds {file}", proposal))
     return found
@@ -84,7 +87,9 @@ def drafted(card: ProblemCard) -> tuple[list[Start], str]:
     return [Start(Origin.DRAFTED, "the draft", proposal)], ""
 
 
-def admitted(target: Target, starting: Sequence[Start], problem: str) -> list[Proposal]:
+def admitted(
+    target: Target, starting: Sequence[Start], problem: str, language: str = "cpp"
+) -> list[Proposal]:
     """The starting kernels, none twice; where there is no built-in one, a draft comes first.
 
     Raises:
@@ -92,7 +97,9 @@ def admitted(target: Target, starting: Sequence[Start], problem: str) -> list[Pr
     """
     lacking = ""
     if not any(start.origin is Origin.BUILT_IN for start in starting):
-        draft_first, lacking = drafted(target.card)
+        draft_first, lacking = (
+            drafted(target.card) if language == "cpp" else ([], "drafts are written in C++ alone")
+        )
         starting = [*draft_first, *starting]
     kernels: dict[str, Proposal] = {}
     for start in starting:
