@@ -55,7 +55,9 @@ def indented(text: str) -> str:
 
 CANDIDATES = {
     "writes far outside": (
-        HEAD + HONEST + "    tl.store(out + (1 << 44) + at, powers, mask=at < n)\n" + HOST,
+        (HEAD + HONEST + "    tl.store(out + far + at, powers, mask=at < n)\n" + HOST)
+        .replace("flag, rows, n, BLOCK:", "flag, rows, n, far, BLOCK:")
+        .replace("flag, rows, n, BLOCK=", "flag, rows, n, 1 << 42, BLOCK="),
         {Outcome.CRASHED},
     ),
     "never ends": (
