@@ -14,7 +14,7 @@ import triton.language as tl
 EPS = tl.constexpr(1e-5)
 CONFIG = {
     "BLOCK": 4096,
-    "STREAM": 1,
+    "STREAM": 0,
     "num_warps": 8,
 }
 SPACE = {

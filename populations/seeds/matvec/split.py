@@ -4,7 +4,8 @@ Written for kernel-evo from the definition. A program reads its piece of the vec
 adds the products of 16 neighbouring bytes before it adds them to its sums, in float32: few registers, and
 threads exchange nothing in the loop. With STAGES above 1 the matrix is copied to shared memory that many
 steps ahead. SLICE columns a program fill the device where rows are few; a second small launch adds the
-slices' sums in a fixed order. STREAM says whether the matrix should leave the caches first.
+slices' sums in a fixed order. With STREAM at 1 the matrix is the first to leave the caches, at 2 it goes past
+the first of them.
 """
 
 import torch
@@ -12,9 +13,9 @@ import triton
 import triton.language as tl
 
 CONFIG = {
-    "ROWS": 8,
-    "BLOCK": 2048,
-    "SLICE": 32768,
+    "ROWS": 2,
+    "BLOCK": 4096,
+    "SLICE": 65536,
     "STAGES": 1,
     "STREAM": 0,
     "num_warps": 8,
@@ -22,9 +23,9 @@ CONFIG = {
 SPACE = {
     "ROWS": [1, 2, 4, 8, 16],
     "BLOCK": [512, 1024, 2048, 4096, 8192],
-    "SLICE": [8192, 16384, 32768, 65536, 131072, 262144],
+    "SLICE": [8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576],
     "STAGES": [1, 2, 3, 4, 5, 6],
-    "STREAM": [0, 1],
+    "STREAM": [0, 1, 2],
     "num_warps": [1, 2, 4, 8, 16],
 }
 
@@ -34,7 +35,8 @@ def products(
     a, b, partial, m, k, ROWS: tl.constexpr, BLOCK: tl.constexpr, SLICE: tl.constexpr,
     STAGES: tl.constexpr, STREAM: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    FIRST: tl.constexpr = "evict_first" if STREAM else ""
+    FIRST: tl.constexpr = "evict_first" if STREAM == 1 else ""
+    PAST: tl.constexpr = ".cg" if STREAM == 2 else ""
     first = tl.program_id(1) * ROWS
     begin = tl.program_id(0) * SLICE
     column = tl.arange(0, BLOCK // WIDE)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
@@ -50,7 +52,8 @@ def products(
         added = ()
         for row in tl.static_range(ROWS):
             end = tl.where(row < m - first, k - start, 0)  # a row that is not there has no columns
-            left = tl.load(a + start + row * long, mask=column < end, other=0.0, eviction_policy=FIRST)
+            at = a + start + row * long
+            left = tl.load(at, mask=column < end, other=0.0, eviction_policy=FIRST, cache_modifier=PAST)
             added += (sums[row] + tl.sum(left.to(tl.float32) * right, axis=1),)
         sums = added
     partial += tl.program_id(0) * m + first

@@ -3,8 +3,8 @@
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
 ones that share the gain, which is loaded last, to spare registers. The sum x + residual is stored at once
 and kept in float32 for the norm. A row beyond LONGEST is summed in chunks; the second pass adds the inputs
-again, backwards, over what the cache still holds. STREAM says whether what passes through should leave the
-caches first.
+again, backwards, over what the cache still holds. With STREAM at 1 what
+passes through is the first to leave the caches, at 2 inputs go past the first of them.
 """
 
 import torch
@@ -15,11 +15,11 @@ EPS = tl.constexpr(1e-6)
 CONFIG = {
     "TILE": 8192,
     "STREAM": 0,
-    "num_warps": 8,
+    "num_warps": 32,
 }
 SPACE = {
     "TILE": [1024, 2048, 4096, 8192, 16384],
-    "STREAM": [0, 1],
+    "STREAM": [0, 1, 2],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 LONGEST = 16384
@@ -30,16 +30,17 @@ def norm_rows(
     x, residual, weight, normed, total, rows, n,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr,
 ):  # fmt: skip
-    FIRST: tl.constexpr = "evict_first" if STREAM else ""
+    FIRST: tl.constexpr = "evict_first" if STREAM == 1 else ""
+    PAST: tl.constexpr = ".cg" if STREAM == 2 else ""
     first = tl.program_id(0) * ROWS
     begin = first.to(tl.int64) * n
     row = tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (column < n) & (row < rows - first)
     at = row * n + column
-    value = tl.load(x + begin + at, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
-    other = tl.load(residual + begin + at, mask=inside, other=0.0, eviction_policy=FIRST)
-    value += other.to(tl.float32)
+    value = tl.load(x + begin + at, mask=inside, other=0.0, eviction_policy=FIRST, cache_modifier=PAST)
+    other = tl.load(residual + begin + at, mask=inside, other=0.0, eviction_policy=FIRST, cache_modifier=PAST)
+    value = value.to(tl.float32) + other.to(tl.float32)
     tl.store(total + begin + at, value, mask=inside, eviction_policy=FIRST)
     scale = tl.rsqrt(tl.sum(value * value, axis=1) / n + EPS)
     gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)

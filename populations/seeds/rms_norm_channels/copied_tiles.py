@@ -14,15 +14,15 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 EPS = tl.constexpr(1e-5)
 CONFIG = {
     "PIXELS": 128,
-    "PROGRAMS": 396,
-    "STAGES": 4,
-    "num_warps": 8,
+    "PROGRAMS": 264,
+    "STAGES": 5,
+    "num_warps": 4,
 }
 SPACE = {
     "PIXELS": [32, 64, 128, 256],
     "PROGRAMS": [132, 264, 396, 528],
     "STAGES": [1, 2, 3, 4, 5, 6],
-    "num_warps": [4, 8, 16],
+    "num_warps": [1, 2, 4, 8],
 }
 
 

@@ -11,9 +11,9 @@ import triton.language as tl
 
 EPS = tl.constexpr(1e-5)
 CONFIG = {
-    "PIXELS": 128,
+    "PIXELS": 64,
     "TILE": 16384,
-    "num_warps": 8,
+    "num_warps": 4,
 }
 SPACE = {
     "PIXELS": [32, 64, 128, 256, 512],
@@ -29,9 +29,9 @@ def norm_tile(x, out, channels, pixels, CHANNELS: tl.constexpr, PIXELS: tl.const
     pixel = tl.arange(0, PIXELS)[None, :]
     inside = (channel < channels) & (pixel < pixels - tl.program_id(0) * PIXELS)
     at = channel * pixels + pixel
-    value = tl.load(x + begin + at, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+    value = tl.load(x + begin + at, mask=inside, other=0.0).to(tl.float32)
     scale = tl.rsqrt(tl.sum(value * value, axis=0) / channels + EPS)
-    tl.store(out + begin + at, value * scale[None, :], mask=inside, cache_modifier=".cs")
+    tl.store(out + begin + at, value * scale[None, :], mask=inside)
 
 
 @triton.jit
@@ -50,7 +50,7 @@ def norm_many_channels(x, out, channels, pixels, CHANNELS: tl.constexpr, PIXELS:
     for first in range(0, channels, CHANNELS):
         inside = existing & (channel < channels - first)
         value = tl.load(x + begin + first * pixels + at, mask=inside).to(tl.float32)
-        tl.store(out + begin + first * pixels + at, value * scale[None, :], mask=inside, cache_modifier=".cs")
+        tl.store(out + begin + first * pixels + at, value * scale[None, :], mask=inside)
 
 
 def kernel_function(x):

@@ -32,7 +32,7 @@ def norm_pixels(x, out, channels, pixels, CHANNELS: tl.constexpr, PIXELS: tl.con
     squares = tl.zeros([CHANNELS, PIXELS], tl.float32)
     for first in range(0, channels, CHANNELS):
         inside = existing & (channel < channels - first)
-        value = tl.load(x + begin + first * pixels + at, mask=inside, other=0.0, eviction_policy="evict_last")
+        value = tl.load(x + begin + first * pixels + at, mask=inside, other=0.0)
         value = value.to(tl.float32)
         squares += value * value
     scale = tl.rsqrt(tl.sum(squares, axis=0) / channels + EPS)
@@ -40,9 +40,9 @@ def norm_pixels(x, out, channels, pixels, CHANNELS: tl.constexpr, PIXELS: tl.con
     for back in range(0, channels, CHANNELS):
         first = last - back
         inside = existing & (channel < channels - first)
-        value = tl.load(x + begin + first * pixels + at, mask=inside, eviction_policy="evict_first")
+        value = tl.load(x + begin + first * pixels + at, mask=inside)
         value = value.to(tl.float32) * scale[None, :]
-        tl.store(out + begin + first * pixels + at, value, mask=inside, cache_modifier=".cs")
+        tl.store(out + begin + first * pixels + at, value, mask=inside)
 
 
 def kernel_function(x):

@@ -2,8 +2,8 @@
 
 Written for kernel-evo from the definition. One program takes TILE elements: one long row or several short
 ones that share the gain, which is loaded before the sum of squares is known. Sums in float32. A row beyond
-LONGEST is read twice, in chunks; the second pass goes backwards, over what the cache still holds. STREAM says
-whether what passes through should leave the caches first.
+LONGEST is read twice, in chunks; the second pass goes backwards, over what the cache still holds. With
+STREAM at 1 what passes through is the first to leave the caches, at 2 inputs go past the first of them.
 """
 
 import torch
@@ -12,13 +12,13 @@ import triton.language as tl
 
 EPS = tl.constexpr(1e-6)
 CONFIG = {
-    "TILE": 8192,
-    "STREAM": 1,
+    "TILE": 4096,
+    "STREAM": 0,
     "num_warps": 8,
 }
 SPACE = {
     "TILE": [1024, 2048, 4096, 8192, 16384],
-    "STREAM": [0, 1],
+    "STREAM": [0, 1, 2],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 LONGEST = 16384
@@ -26,7 +26,8 @@ LONGEST = 16384
 
 @triton.jit
 def norm_rows(x, weight, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, STREAM: tl.constexpr):
-    FIRST: tl.constexpr = "evict_first" if STREAM else ""
+    FIRST: tl.constexpr = "evict_first" if STREAM == 1 else ""
+    PAST: tl.constexpr = ".cg" if STREAM == 2 else ""
     first = tl.program_id(0) * ROWS
     x += first.to(tl.int64) * n
     out += first.to(tl.int64) * n
@@ -34,7 +35,7 @@ def norm_rows(x, weight, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, 
     column = tl.arange(0, BLOCK)[None, :]
     inside = (column < n) & (row < rows - first)
     at = row * n + column
-    value = tl.load(x + at, mask=inside, other=0.0, eviction_policy=FIRST).to(tl.float32)
+    value = tl.load(x + at, mask=inside, other=0.0, eviction_policy=FIRST, cache_modifier=PAST).to(tl.float32)
     gain = tl.load(weight + column, mask=column < n, eviction_policy="evict_last").to(tl.float32)
     scale = tl.rsqrt(tl.sum(value * value, axis=1) / n + EPS)
     tl.store(out + at, value * scale[:, None] * gain, mask=inside, eviction_policy=FIRST)

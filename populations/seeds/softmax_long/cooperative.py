@@ -19,7 +19,7 @@ REGISTERS = 65536  # of each
 CONFIG = {
     "TILE": 16384,
     "PROGRAMS": 264,
-    "STREAM": 1,
+    "STREAM": 0,
     "num_warps": 8,
 }
 SPACE = {
