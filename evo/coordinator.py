@@ -28,6 +28,7 @@ from populations.state import State
 from populations.verdict import Verdict
 
 Begun = tuple[list["Stillborn | tuple[Draft, Admission]"], list[Future[Built | Verdict]]]
+WELL_MEASURED = 10  # kernels that idle device time goes to
 ATTEMPTS = 5  # of one ask, until a child is no duplicate
 PROMOTION_SHARE = 0.25  # of device time, before the closing measurements
 
@@ -142,6 +143,8 @@ class Coordinator:
         """
         self._watcher.doing("proposing and building")
         begun, self._begun = self._begun or self._begin(), None
+        if self._device.separate:
+            self._meanwhile(begun[1])
         events, kernels, ready = self._births(begun)
         self._tell(*events, kernels=kernels)
         self._watcher.doing("judging")
@@ -157,6 +160,14 @@ class Coordinator:
         proposals = self._proposals()
         admissions = [each[1] for each in proposals if not isinstance(each, Stillborn)]
         return proposals, self._device.build(admissions)
+
+    def _meanwhile(self, builds: Sequence[Future[Built | Verdict]]) -> None:
+        """While builds keep the device waiting, it measures the best that were only screened for a claim."""
+        for one in list(self._state.archive)[:WELL_MEASURED]:
+            if all(build.done() for build in builds):
+                break
+            if not self._state.champion(one.id):
+                self._promote(one.id)
 
     def _births(self, begun: Begun) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
         """What comes of asks: one event for each, in order, and the kernels to judge."""

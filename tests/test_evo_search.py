@@ -70,6 +70,12 @@ class BreaksOnce(InstantTarget):
         return super().screen(built)
 
 
+class BuildsBeside(InstantTarget):
+    """A device whose builds may go on while it measures."""
+
+    separate = True
+
+
 class BreaksForGood(InstantTarget):
     """A device that dies on every kernel."""
 
@@ -286,3 +292,9 @@ class TestInstantTarget(TargetContract):
     @pytest.fixture
     def good(self) -> Kernel:
         return Kernel(SEED, "cpp")
+
+
+def test_a_search_that_builds_beside_its_measuring_spends_its_evaluations_exactly(start: Path) -> None:
+    with search(start, evaluations=61, target=f"{__name__}:BuildsBeside", batch=8) as run:
+        assert run.evaluations == 61
+        assert populations.check(run.path) == []
