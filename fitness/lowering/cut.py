@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fitness.lowering import lints
 from fitness.lowering.constants import NotConstant, value_of
 
 OURS = "_triton"
@@ -137,6 +138,10 @@ class Scope:
         }
         for node in tree.body:
             self._read(node)
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Global):
+                for name in each.names:
+                    self._unreadable(name, each.lineno)
 
     def dotted(self, node: ast.expr) -> str | None:
         """Full name of an imported name or an attribute of one."""
@@ -189,12 +194,25 @@ class Scope:
             case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value) if value:
                 declared = isinstance(node, ast.AnnAssign) and _ends(node.annotation, "constexpr")
                 self._assign(name, value, declared, node.lineno)
-            case ast.Assign():
-                for target in node.targets:
-                    for inner in ast.walk(target):
-                        if isinstance(inner, ast.Name):
-                            self._forget(inner.id)
-                            self.unread[inner.id] = node.lineno
+            case ast.If() if not lints.runs_never(node):
+                self._read_either(node)
+            case ast.Assign() | ast.AugAssign() | ast.For() | ast.While() | ast.With() | ast.Delete():
+                for name in _stored(node):
+                    self._unreadable(name, node.lineno)
+
+    def _read_either(self, node: ast.If) -> None:
+        """Only running the module tells which branch is taken: jit functions of one branch alone are read."""
+        inside = [each for each in (*node.body, *node.orelse) if isinstance(each, ast.FunctionDef)]
+        names = [each.name for each in inside]
+        once = [each for each in inside if names.count(each.name) == 1 and each.name not in self.functions]
+        for name in (*_stored(node), *names):
+            self._unreadable(name, node.lineno)
+        for each in once:
+            self._read(each)
+
+    def _unreadable(self, name: str, line: int) -> None:
+        self._forget(name)
+        self.unread[name] = line
 
     def _bind(self, name: str, path: str) -> None:
         self._forget(name)
@@ -226,6 +244,12 @@ class Scope:
         for table in (self.aliases, self.values, self.unread, self.functions):
             table.pop(name, None)
         self.constexprs.discard(name)
+
+
+def _stored(node: ast.AST) -> list[str]:
+    """Names that a statement may bind anew, or unbind."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    return [each.id for each in found if not isinstance(each.ctx, ast.Load)]
 
 
 @dataclass(frozen=True)

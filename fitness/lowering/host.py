@@ -174,6 +174,7 @@ class Policy(TorchDispatchMode):  # type: ignore[no-untyped-call]
 # ---- the operations, by their true names ------------------------------------------------------------------
 
 _FREE = {aten._unsafe_view.default, aten.lift_fresh.default, aten.detach.default, aten.alias.default}
+_FREE |= {aten.promote_types.default, aten.result_type.Tensor, aten.result_type.Scalar}  # of types alone
 _ALLOCATIONS = {
     aten.empty.memory_format, aten.empty_strided.default, aten.empty_like.default, aten.new_empty.default,
     aten.new_empty_strided.default, aten.empty_permuted.default,

@@ -83,6 +83,11 @@ def _wrong(node: ast.AST, roots: dict[str, str]) -> str | None:
     return None
 
 
+def runs_never(node: ast.stmt) -> bool:
+    """Whether it is what a file does as a program: candidates are modules, never called __main__."""
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
 def allowed(module: str) -> bool:
     """Whether a candidate may import a module."""
     return module in MODULES or module == LANGUAGE or module.startswith(LANGUAGE + ".")

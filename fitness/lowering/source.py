@@ -58,7 +58,8 @@ def read(kernel: Kernel, entry: str | None = None) -> Source | Verdict:
         return _rejected(f"line {why.lineno}: {why.msg}")
     except (ValueError, RecursionError, MemoryError) as why:
         return _rejected(f"the source cannot be parsed: {why}")
-    nodes = [node for statement in tree.body if not _runs_never(statement) for node in ast.walk(statement)]
+    run = [statement for statement in tree.body if not lints.runs_never(statement)]
+    nodes = [node for statement in run for node in ast.walk(statement)]
     wrong = lints.fault(nodes)
     if wrong:
         return _rejected(wrong)
@@ -98,11 +99,6 @@ def _entry(tree: ast.Module, wanted: str | None) -> str | None:
         elif isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return next((name for name in ([wanted] if wanted else ENTRIES) if name in names), None)
-
-
-def _runs_never(node: ast.stmt) -> bool:
-    """Whether it is what a file does as a program: candidates are modules, never called __main__."""
-    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 def _has_kernel(nodes: Sequence[ast.AST]) -> bool:
