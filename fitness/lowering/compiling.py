@@ -201,6 +201,7 @@ def _compiler_said(why: CompilationError, module: ModuleType) -> Uncompilable:
     message = last.error_message or (one_line(inner) if inner is not last else "")
     if not message:
         message = str(last).strip().splitlines()[-1]
+    message = re.sub(r"^\w+\((['\"])(.*)\1\)$", r"\2", str(message))  # some come as the text of an exception
     lines = (line for error in reversed(chain) if (line := _line_in(module, error)) is not None)
     return Uncompilable(" ".join(str(message).split())[:400], next(lines, None))
 

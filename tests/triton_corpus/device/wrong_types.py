@@ -1,7 +1,7 @@
 # problem: softmax
 # status: uncompilable
 # stage: build
-# reason: line 17: 
+# reason: line 17: invalid operands of type pointer<bf16>
 # A pointer where a number is needed.
 import torch
 import triton
