@@ -32,7 +32,7 @@ app = typer.Typer(
 )
 
 Problem = Annotated[str, typer.Argument(help="A built-in problem's name, or the path of a problem file.")]
-Target = Annotated[str, typer.Option(help="auto, cpu, or package.module:Name of your own.")]
+Target = Annotated[str, typer.Option(help="auto, cpu, cuda, or package.module:Name of your own.")]
 Unsandboxed = Annotated[
     bool, typer.Option("--unsandboxed", help="Run candidates unconfined; verdicts say so.")
 ]
