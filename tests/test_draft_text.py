@@ -231,6 +231,7 @@ def test_a_problem_that_cannot_be_drafted_says_what_is_lacking_and_what_to_do(tm
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)  # a busy machine takes races again
 def test_a_plain_problem_with_parameters_runs_from_its_draft(tmp_path: Path) -> None:
     problem = tmp_path / "dense.py"
     model = (
