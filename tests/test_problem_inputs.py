@@ -50,7 +50,9 @@ def test_distributions_hold_what_their_names_say() -> None:
     assert torch.signbit(special[special == 0]).any()
     assert ((special != 0) & (special.abs() < torch.finfo(torch.float32).smallest_normal)).any()
     broken = drawn("nonfinite")
-    assert (int(broken.isnan().sum()), int(broken.isinf().sum())) == (1, 1)
+    assert int(broken.isinf().sum()) == 1
+    assert 1 <= int(broken.isnan().sum()) <= 8
+    assert not (broken.isnan().any(1) & broken.isinf().any(1)).any()
 
 
 def test_perturbed_ones_and_zeros_can_be_told_from_ones_and_zeros() -> None:

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from fitness.judge.place import place
 from fitness.judge.structure import Kind, zeros_are_structure
 
+MOST_NANS = 8  # a pool or a stride may leave out where one stands
 Shape = tuple[int, ...]
 Draw = Callable[[Shape, torch.dtype, Generator], Tensor]
 
@@ -67,10 +68,16 @@ def _special(shape: Shape, dtype: torch.dtype, rng: Generator) -> Tensor:
 
 
 def _nonfinite(shape: Shape, _dtype: torch.dtype, rng: Generator) -> Tensor:
+    """One infinity, and NaN in other rows: together in one row, the infinity would hide the NaN."""
     values = torch.randn(shape, generator=rng)
-    positions = torch.randperm(values.numel(), generator=rng)[:2].tolist()
-    for position, value in zip(positions, (float("nan"), float("inf")), strict=False):
-        values.view(-1)[position] = value
+    if values.numel() == 0:
+        return values
+    rows = values.view(-1, shape[-1]) if shape else values.view(1, 1)
+    order = torch.randperm(len(rows), generator=rng)
+    columns = torch.randint(rows.shape[1], (1 + MOST_NANS,), generator=rng)
+    rows[order[0], columns[0]] = float("inf")
+    broken = order[1 : 1 + min(MOST_NANS, len(rows) // 2)] if len(rows) > 1 else order
+    rows[broken, columns[1 : 1 + len(broken)]] = float("nan")
     return values
 
 
@@ -87,7 +94,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "tiny": _tiny,  # 1e-6 to 1e-2, and rows of zeros
     "ties": _ties,  # the maximum of each row stands in several places
     "special": _special,  # zeros of both signs and subnormals among normal values
-    "nonfinite": _nonfinite,  # one NaN and one infinity
+    "nonfinite": _nonfinite,  # one infinity, and NaN in up to eight other rows
     "integers": _integers,  # -1, 0 and 1: sums are exact
 }
 
