@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from fitness import cpp, machine, native
 from fitness.card import ProblemCard
 from fitness.judging import CALIBRATE_S, JUDGE_S, OPEN_S, Judge, passed_on
-from fitness.target import Admission, Built, DeviceError
+from fitness.target import Admission, Built
 from populations.calibration import Calibration
 from populations.kernel import Kernel
 from populations.verdict import Verdict
@@ -30,12 +30,7 @@ class CpuTarget:
     """
 
     def __init__(self, problem: str, *, folder: Path, seed: int = 0, sandboxed: bool = True) -> None:
-        missing = native.features().missing
-        if sandboxed and missing:
-            raise DeviceError(
-                f"this kernel lacks {', '.join(missing)}, which the sandbox needs; "
-                "--unsandboxed runs candidates unconfined (verdicts then say isolation: weak)"
-            )
+        native.require(sandboxed=sandboxed)
         self._folder = folder
         self._sandboxed = sandboxed
         folder.mkdir(parents=True, exist_ok=True)

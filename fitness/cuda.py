@@ -21,7 +21,7 @@ from fitness.judging import (
 )
 from fitness.lowering import source
 from fitness.lowering.client import Lowering
-from fitness.target import Admission, Built, DeviceError
+from fitness.target import Admission, Built
 from populations.calibration import Calibration
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
@@ -109,13 +109,7 @@ class CudaTarget:
     def _lowered(self, kernel: Kernel, cases: tuple[Case, ...]) -> Built | Verdict:
         assert self._lowering is not None
         lowered = self._lowering.lower(kernel, cases, self._entry)
-        if isinstance(lowered, Verdict):
-            return lowered
-        traits: dict[str, int] = {}
-        for binary in lowered.plan.binaries:
-            for name, value in binary.traits.items():
-                traits[name] = max(value, traits.get(name, 0))
-        return Built(kernel, lowered.folder / "plan.json", lowered.sha, traits)
+        return lowered if isinstance(lowered, Verdict) else lowered.built
 
     def _verdict(self, what: str, built: Built) -> Verdict:
         try:
@@ -136,12 +130,7 @@ class CudaTarget:
 
     def _open(self) -> Any:
         """A judge with the problem loaded: its card."""
-        missing = native.features().missing
-        if self._sandboxed and missing:
-            raise DeviceError(
-                f"this kernel lacks {', '.join(missing)}, which the sandbox needs; "
-                "--unsandboxed traces candidates unconfined (verdicts then say isolation: weak)"
-            )
+        native.require(sandboxed=self._sandboxed)
         judge = Judge(self._folder / "judge.log", environment())
         try:
             card = judge.ask({"do": "open", "target": "cuda", **self._request}, OPEN_S)

@@ -13,7 +13,7 @@ from fitness.card import Case, ProblemCard
 from fitness.judging import CALIBRATE_S, JUDGE_S, OPEN_S, Judge, passed_on, search_cases
 from fitness.lowering import source
 from fitness.lowering.client import Lowering
-from fitness.target import Admission, Built, DeviceError
+from fitness.target import Admission, Built
 from populations.calibration import Calibration
 from populations.kernel import Kernel
 from populations.verdict import Verdict
@@ -48,12 +48,7 @@ class LoweredTarget:
         arch: str = "sm_90",
         entry: str | None = None,
     ) -> None:
-        missing = native.features().missing
-        if sandboxed and missing:
-            raise DeviceError(
-                f"this kernel lacks {', '.join(missing)}, which the sandbox needs; "
-                "--unsandboxed runs candidates unconfined (verdicts then say isolation: weak)"
-            )
+        native.require(sandboxed=sandboxed)
         folder.mkdir(parents=True, exist_ok=True)
         self._entry = entry
         self._isolation = "process" if sandboxed else "weak"
@@ -105,7 +100,7 @@ class LoweredTarget:
         lowered = self._lowering.lower(kernel, cases, self._entry)
         if isinstance(lowered, Verdict):
             return self._unchecked(lowered)
-        return Built(kernel, lowered.folder / "plan.json", lowered.sha, lowered.traits)
+        return lowered.built
 
     def _unchecked(self, verdict: Verdict) -> Verdict:
         """A verdict of the lowering: no number was looked at."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,52 +88,21 @@ def load(
     source, given = _sized(spec, target)
     policy = declared_policy(given)
     check_tolerance(given)
-    plans = declared_cases(given, source, seed)
-    declared = bool(plans)
-    room = (memory_bytes or _memory_bytes()) // 2
-    notes: list[str] = []
-    cases: list[Case] = []
-    loaded: list[LoadedCase] = []
-    signature: Signature | None = None
-    for plan in plans or [Plan(GIVEN, {}, timed=True)]:
-        case, program, found = _case(source, plan)
-        signature = signature or found
-        if not found.fits(signature):
-            raise ProblemError(
-                f"{source.where}: case {plan.name} has other arguments than the first one; "
-                "let cases differ in extents alone"
-            )
-        empty = next((spec.name for spec in case.arguments if 0 in spec.shape), None)
-        if empty is not None:
-            raise ProblemError(
-                f"{source.where}: case {plan.name}: {empty} is empty; give it at least one element"
-            )
-        cases.append(case)
-        if found.nbytes * SETS_IN_MEMORY <= room:
-            loaded.append(LoadedCase(program, case))
-        else:
-            notes.append(f"{plan.name}: not run (needs {found.nbytes * SETS_IN_MEMORY * 2 / 2**30:.0f} GB)")
-    assert signature is not None
+    declared = declared_cases(given, source, seed)
+    plans = declared or [Plan(GIVEN, {}, timed=True)]
+    cases, signature = _checked(source, plans)
+    loaded, notes = _fitting(cases, (memory_bytes or _memory_bytes()) // 2)
     if loaded:
-        loaded, remarks = _examined(loaded, declared)
+        loaded, remarks = _examined(loaded, bool(declared))
         notes += remarks
     if not declared:
-        template = loaded[0] if loaded else None
-        derived = derived_cases(source, signature, template)
-        if template is None and derived:
-            derived[0], remarks = examine(derived[0])
-            derived = _alike(derived, derived[0])
-            notes += remarks
+        derived, remarks = _derived(source, signature, loaded)
         loaded += derived
-        if not derived:
-            notes.append(
-                "general: not checked (get_inputs() depends on no module-level size that can be changed)"
-            )
+        notes += remarks
     if not loaded:
         raise ProblemError(
             f"{source.where}: no case fits this machine; {'; '.join(notes)}; make its sizes smaller"
         )
-    skipped = [case for case in cases if case.name not in {each.case.name for each in loaded}]
     card = ProblemCard(
         name=source.path.stem,
         path=source.where,
@@ -140,7 +110,7 @@ def load(
         summary=source.summary,
         tolerance=describe(loaded[0].tolerance),
         policy=policy or ("warm" if 4 * signature.nbytes <= cache_bytes else "cold"),
-        cases=_card_cases(cases[0], loaded, skipped),
+        cases=_card_cases(cases[0][0], loaded),
         notes=tuple(notes),
     )
     return Problem(card, loaded)
@@ -181,10 +151,62 @@ def _sized(spec: str, target: str) -> tuple[Source, Program]:
     return source, Program(source, {})
 
 
-def _card_cases(given: Case, loaded: list[LoadedCase], skipped: list[Case]) -> tuple[Case, ...]:
-    """The given case first, then the others that run."""
+def _card_cases(given: Case, loaded: list[LoadedCase]) -> tuple[Case, ...]:
+    """The given case first, also where it does not run, then the others that do."""
     runnable = [each.case for each in loaded]
-    return (given, *runnable) if given in skipped else tuple(runnable)
+    skipped = given.name not in {case.name for case in runnable}
+    return (given, *runnable) if skipped else tuple(runnable)
+
+
+def _checked(source: Source, plans: Sequence[Plan]) -> tuple[list[tuple[Case, Program]], Signature]:
+    """Every planned case with its program, and the signature that all of them share.
+
+    Raises:
+        ProblemError: a case has other arguments than the first one, or an empty one.
+    """
+    cases: list[tuple[Case, Program]] = []
+    signatures: list[Signature] = []
+    for plan in plans:
+        case, program, found = _case(source, plan)
+        signatures.append(found)
+        if not found.fits(signatures[0]):
+            raise ProblemError(
+                f"{source.where}: case {plan.name} has other arguments than the first one; "
+                "let cases differ in extents alone"
+            )
+        empty = next((spec.name for spec in case.arguments if 0 in spec.shape), None)
+        if empty is not None:
+            raise ProblemError(
+                f"{source.where}: case {plan.name}: {empty} is empty; give it at least one element"
+            )
+        cases.append((case, program))
+    return cases, signatures[0]
+
+
+def _fitting(cases: Sequence[tuple[Case, Program]], room: int) -> tuple[list[LoadedCase], list[str]]:
+    """The cases whose sets fit into ``room`` bytes, and notes on the others."""
+    loaded, notes = [], []
+    for case, program in cases:
+        needed = SETS_IN_MEMORY * sum(spec.nbytes for spec in case.arguments)
+        if needed <= room:
+            loaded.append(LoadedCase(program, case))
+        else:
+            notes.append(f"{case.name}: not run (needs {needed * 2 / 2**30:.0f} GB)")
+    return loaded, notes
+
+
+def _derived(
+    source: Source, signature: Signature, loaded: Sequence[LoadedCase]
+) -> tuple[list[LoadedCase], list[str]]:
+    """Further cases of a file that declares none, and notes."""
+    template = loaded[0] if loaded else None
+    derived = derived_cases(source, signature, template)
+    if not derived:
+        return [], ["general: not checked (get_inputs() depends on no module-level size that can be changed)"]
+    if template is not None:
+        return derived, []
+    derived[0], remarks = examine(derived[0])
+    return _alike(derived, derived[0]), remarks
 
 
 def _case(source: Source, plan: Plan) -> tuple[Case, Program, Signature]:

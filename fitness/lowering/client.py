@@ -26,7 +26,7 @@ from fitness.lowering.jobs import TRACE, TRACE_ANSWER, Refusal, Traced, TraceJob
 from fitness.lowering.store import Made, Shelf, Store
 from fitness.lowering.tidy import without_unused
 from fitness.plan import LaunchPlan
-from fitness.target import DeviceError
+from fitness.target import Built, DeviceError
 from fitness.verifier import verifier_hash
 from populations.kernel import Kernel
 from populations.verdict import Outcome, Stage, Verdict
@@ -62,6 +62,11 @@ class Lowered:
                 found[name] = max(number, found.get(name, 0))
         steps = self.plan.cases[0].steps
         return {**found, "launches": sum(step.do == "launch" for step in steps), "steps": len(steps)}
+
+    @property
+    def built(self) -> Built:
+        """What a target hands on."""
+        return Built(self.kernel, self.folder / "plan.json", self.sha, self.traits)
 
 
 class Lowering:

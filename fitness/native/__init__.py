@@ -64,6 +64,20 @@ def features() -> Features:
     )
 
 
+def require(*, sandboxed: bool) -> None:
+    """Refuse to go on without a feature that the sandbox needs, unless the user said ``--unsandboxed``.
+
+    Raises:
+        DeviceError: one is missing.
+    """
+    missing = features().missing
+    if sandboxed and missing:
+        raise DeviceError(
+            f"this kernel lacks {', '.join(missing)}, which the sandbox needs; "
+            "--unsandboxed runs candidates unconfined (verdicts then say isolation: weak)"
+        )
+
+
 @cache
 def tool(name: str) -> Path:
     """Path of the compiled ``name`` ("sandbox", "runner", "awake"); compiles it where the cache lacks it.
