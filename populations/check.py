@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from populations.database import explained
-from populations.events import Event, Judged, Promoted, Proposed, Resumed, Started, Stillborn, load
+from populations.events import Event, Exported, Judged, Promoted, Proposed, Resumed, Started, Stillborn, load
 from populations.folder import LOG, SETTINGS, RunError, require_run
 from populations.kernel import source_sha
 from populations.log import EventLog, unreadable
@@ -73,6 +73,7 @@ class _History:
         self._born: dict[int, int] = {}  # id → event
         self._normal: dict[str, int] = {}  # normal_sha → id
         self._judged: dict[int, int] = {}  # id → event
+        self._promoted: set[int] = set()
 
     def read(self, seq: int, kind: str, body: str) -> None:
         """Take in the next stored event."""
@@ -123,6 +124,9 @@ class _History:
                 if id not in self._judged:
                     self._fault(f"Kernel {id} was promoted (event {seq}) before it was judged.")
                 self._verdict(seq, id, verdict)
+                self._promoted.add(id)
+            case Exported(id) if id not in self._promoted:
+                self._fault(f"Kernel {id} was exported (event {seq}) before it was promoted.")
             case Resumed(count) if count != len(self._judged):
                 self._fault(
                     f"Event {seq} resumes at {count} evaluations, but {len(self._judged)} were judged."

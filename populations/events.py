@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from populations.calibration import Calibration
+from populations.export_check import ExportCheck
 from populations.verdict import Verdict
 
 FORMAT = 1  # of the run folder; a reader refuses a larger one
@@ -87,6 +88,14 @@ class Promoted:
 
 
 @dataclass(frozen=True)
+class Exported:
+    """A finalist's exported file was run beside its plan; where it differs, an incorrect verdict follows."""
+
+    id: int
+    check: ExportCheck
+
+
+@dataclass(frozen=True)
 class Resumed:
     """A new process took the run over."""
 
@@ -100,10 +109,10 @@ class Stopped:
     why: str
 
 
-Event = Started | Calibrated | Proposed | Stillborn | Judged | Promoted | Resumed | Stopped
+Event = Started | Calibrated | Proposed | Stillborn | Judged | Promoted | Exported | Resumed | Stopped
 KINDS: dict[str, type[Event]] = {
     cls.__name__.lower(): cls
-    for cls in (Started, Calibrated, Proposed, Stillborn, Judged, Promoted, Resumed, Stopped)
+    for cls in (Started, Calibrated, Proposed, Stillborn, Judged, Promoted, Exported, Resumed, Stopped)
 }
 
 

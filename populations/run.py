@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from populations.calibration import Calibration
-from populations.events import Calibrated, Judged, Promoted, Started, Stopped
+from populations.events import Calibrated, Exported, Judged, Promoted, Started, Stopped
+from populations.export_check import ExportCheck
 from populations.folder import RunError, writer_of
 from populations.kernel import Kernel
 from populations.lineage import Birth, Step, ancestry, unified_diff
@@ -181,6 +182,17 @@ class Run:
         ((seq,),) = self.log.query("SELECT verdict_seq FROM individuals WHERE id = ?", number)
         event = self.log.event(seq) if seq is not None else None
         return event.verdict if isinstance(event, Judged | Promoted) else None
+
+    def export_check(self, id: int | str) -> ExportCheck | None:
+        """What came of running a kernel's exported file; None: it was not run.
+
+        Raises:
+            RunError: there is no such kernel.
+        """
+        number = self.get(id).id
+        found = self.log.query("SELECT seq FROM events WHERE kind = 'exported' ORDER BY seq DESC")
+        events = (self.log.event(seq) for (seq,) in found)
+        return next((e.check for e in events if isinstance(e, Exported) and e.id == number), None)
 
     def lineage(self, id: int | str) -> list[Step]:
         """A kernel's ancestors, roots first, itself last, with what each step gained.

@@ -18,6 +18,7 @@ from populations.calibration import Calibration
 from populations.events import (
     Calibrated,
     Event,
+    Exported,
     Judged,
     Promoted,
     Proposed,
@@ -26,6 +27,7 @@ from populations.events import (
     Stillborn,
     Stopped,
 )
+from populations.export_check import ExportCheck
 from populations.folder import RunError
 from populations.individual import Individual
 from populations.kernel import Kernel
@@ -74,6 +76,7 @@ class State:
         archive: the best kernels.
         outcomes, stages: kernels by first verdict's outcome and deciding stage.
         operators: each operator's record, by name.
+        exports: what came of running exported files, by kernel.
         stopped: why the loop ended; None: it has not, or was resumed.
         device_s, tokens, usd: spent so far.
         wall_s: seconds from first to last event, without the time between a stop and the next resume.
@@ -105,6 +108,7 @@ class State:
         self.outcomes: Counter[Outcome] = Counter()
         self.stages: Counter[Stage] = Counter()
         self.operators: dict[str, OperatorRecord] = {}
+        self.exports: dict[int, ExportCheck] = {}
         self.stopped: str | None = None
         self.device_s = self.usd = self.wall_s = 0.0
         self._seen: set[bytes] = set()
@@ -184,6 +188,10 @@ class State:
                 self._judged(id, verdict)
             case Promoted(id, verdict):
                 self._promoted(id, verdict)
+            case Exported(id, check):
+                if not self.champion(id):
+                    raise ValueError(f"kernel {id} was exported before it was promoted")
+                self.exports[id] = check
             case Resumed():
                 self.stopped = None
             case Stopped(why):
