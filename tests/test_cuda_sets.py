@@ -74,6 +74,18 @@ def test_a_changed_input_shows_however_large(sets: DeviceSets, monkeypatch: pyte
     assert sets.damage(1) == "input x was changed"
 
 
+def test_numbers_that_changed_places_show_in_a_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitness.judge.cuda.sets.COPIED_BYTES", 16)
+    spec, out = TensorSpec("x", (8, 4096), "float32"), TensorSpec("out", (1,), "float32")
+    with closing(DeviceSets((spec, out), 1, 1)) as made:
+        x = made.inputs(0)[0].normal_()
+        made.poison(0, 1)
+        made.outputs(0)[0].zero_()
+        assert made.damage(0) is None
+        x[[0, 5]] = x[[5, 0]].clone()
+        assert made.damage(0) == "input x was changed"
+
+
 def test_poison_differs_from_run_to_run_and_is_no_number(sets: DeviceSets) -> None:
     first = sets.outputs(0)[0].view(torch.int16).clone()
     sets.poison(0, 17)

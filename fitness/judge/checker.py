@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import SystemRandom
 
@@ -10,11 +11,15 @@ from torch import Tensor
 from fitness.judge.bounds import Bound, bounds
 from fitness.judge.compare import Comparison, compare
 from fitness.judge.gate import describe, judged, moved, widened
-from fitness.judge.loaded import NARROW, Draw, LoadedCase
+from fitness.judge.loaded import Draw, LoadedCase
+from fitness.judge.quick import Worst, widened_narrow
 from fitness.judge.rig import Check, Sets, WrongOutput
 
 
-def checker(loaded: LoadedCase, exact_share: float = 0.0) -> Check:
+TWICE = 2.0  # the bound, where the framework's float32 result stands for the reference
+
+
+def checker(loaded: LoadedCase, exact_share: float = 0.0, worst: Worst | None = None) -> Check:
     """Compares a set's outputs with the framework's on the same inputs, at twice the bound.
 
     A secret share of the sets is judged by float64 at the plain bound instead. Where the bound is sampled,
@@ -23,6 +28,7 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0) -> Check:
     Args:
         loaded: the case.
         exact_share: of the sets.
+        worst: the comparison with the framework fused; what it doubts is compared step by step.
     """
     inputs, case = len(loaded.case.inputs), loaded.case
     sampled = None if loaded.tolerance is not None else _uniform_bounds(loaded)
@@ -40,22 +46,22 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0) -> Check:
             raise WrongOutput(describe(found, case.name) + " in a timed launch", found.evidence)
 
     def nearly(draw: Draw, outputs: list[Tensor]) -> Comparison:
-        worst = 0.0
+        largest = 0.0
         for first, part, shown in loaded.pieces(draw, outputs):
             want = loaded.nearly(part.inputs, part.parameters)
-            read, held, want = (_float32(ts) for ts in (part.inputs, part.parameters, want))
+            read, held, want = (widened_narrow(ts) for ts in (part.inputs, part.parameters, want))
+            error = math.inf if worst is None else float(worst(shown, want, read, held))
+            if error <= 1.0:
+                largest = max(largest, error)
+                continue
             allowed = sampled or bounds(loaded.tolerance, read, held, want, case.outputs)
-            found = compare(shown, want, allowed, scale=2.0)
+            found = compare(shown, want, allowed, scale=TWICE)
             if found.evidence:
                 return moved(found, first)
-            worst = max(worst, found.max_error)
-        return Comparison(worst)
+            largest = max(largest, found.max_error)
+        return Comparison(largest)
 
     return check
-
-
-def _float32(tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor.float() if tensor.dtype in NARROW else tensor for tensor in tensors]
 
 
 def _uniform_bounds(loaded: LoadedCase) -> list[Bound]:

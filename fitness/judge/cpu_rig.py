@@ -51,6 +51,7 @@ class CpuRig:
     policies: tuple[str, ...] = POLICIES
     rounds = 15
     numerics = "device"
+    fuses = False
     lost = False
     memory_bytes = None
 

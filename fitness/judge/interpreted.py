@@ -168,6 +168,7 @@ class InterpreterRig:
     policies: tuple[str, ...] = ()
     rounds = 0
     numerics = "interpreter"
+    fuses = False
     lost = False
     memory_bytes: int | None = MEMORY_OF_CASES
 

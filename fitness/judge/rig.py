@@ -111,12 +111,14 @@ class Rig(Protocol):
         rounds: of a promotion.
         isolation: what verdicts say of it ("process", "plan", "weak").
         numerics: what verdicts say of it ("device", "interpreter").
+        fuses: whether checks of timed outputs are worth compiling: where they would outlast the kernel.
     """
 
     policies: tuple[str, ...]
     rounds: int
     isolation: str
     numerics: str
+    fuses: bool
 
     @property
     def lost(self) -> bool:

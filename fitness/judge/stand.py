@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fitness.judge.baselines import Standing
-from fitness.judge.checker import checker
+from fitness.judge.checker import TWICE, checker
 from fitness.judge.course import race
 from fitness.judge.loaded import LoadedCase
+from fitness.judge.quick import worst_error
 from fitness.judge.rig import Check, Contender, Rig, Unbelievable
 from fitness.judge.statistics import (
     CLAIM_ROUNDS,
@@ -76,6 +77,7 @@ class Stand:
         self.noise = half_width(log_ratios(*again))
         self._seconds = min(median(each) for each in (samples[self._name], *again))
         self.baselines = [self._baseline(name, standings[name], samples.get(name)) for name in standings]
+        self._worst = worst_error(loaded, TWICE) if rig.fuses else None
         self._least_block_s = rig.least_block_s(self._course)
         self.floor = rig.floor(loaded.case, self._course, self._seconds)
 
@@ -90,7 +92,7 @@ class Stand:
         Raises:
             Unbelievable, WrongOutput, Disturbance, KernelDied: what the kernel did.
         """
-        check = checker(self._loaded)
+        check = checker(self._loaded, worst=self._worst)
         timing = self._race(kernel, check, rounds, hopeless=HOPELESS)
         if timing.median < self.floor.seconds:
             self._look_again()
@@ -104,7 +106,7 @@ class Stand:
             Unbelievable, WrongOutput, Disturbance, KernelDied: what the kernel did.
         """
         self._least_block_s = self._rig.least_block_s(self._course)
-        check = checker(self._loaded, exact_share=EXACT_SHARE)
+        check = checker(self._loaded, exact_share=EXACT_SHARE, worst=self._worst)
         timing = self._race(kernel, check, self._rig.rounds)
         if timing.ci95[1] < self.floor.seconds:
             self._look_again()

@@ -97,7 +97,8 @@ class PlanLauncher:
         todo = plan.case(case.name)
         _check(todo, case)
         with watch(FIRST_S):
-            loaded = [_kernel(kernel.parent, *pair) for pair in zip(plan.kernels, plan.binaries, strict=True)]
+            used = {step.kernel for step in todo.steps if isinstance(step, plans.Launch)}
+            loaded = {at: _kernel(kernel.parent, plan.kernels[at], plan.binaries[at]) for at in used}
             self._bound = [_bind(todo, loaded, sets, k) for k in range(sets.count)]
 
     def enqueue(self, first: int, count: int) -> None:
@@ -156,8 +157,8 @@ def _kernel(folder: Path, spec: KernelSpec, binary: Binary) -> Any:
     for kind in spec.signature.values():
         if not (isinstance(kind, str) and _TYPE.fullmatch(kind)):
             raise ValueError(f"{str(kind)[:40]!r} is no type of a kernel's argument")
-    files = {name: folder / Path(file).name for name, file in binary.files.items()}
-    return _loaded(binary.sha, _Source(spec), tuple(sorted(files.items())))
+    files = sorted(str(folder / Path(file).name) for file in binary.files.values())
+    return _loaded(binary.sha, _Source(spec), tuple(files))
 
 
 class _Source:
@@ -177,12 +178,11 @@ class _Source:
 
 
 @lru_cache(maxsize=KEPT)
-def _loaded(sha: str, source: _Source, files: tuple[tuple[str, Path], ...]) -> Any:
-    group = {path.name: str(path) for _, path in files}
-    return CompiledKernel(source, group, sha)
+def _loaded(sha: str, source: _Source, files: tuple[str, ...]) -> Any:
+    return CompiledKernel(source, {Path(path).name: path for path in files}, sha)
 
 
-def _bind(todo: CasePlan, kernels: list[Any], sets: DeviceSets, k: int) -> tuple[list[Run], list[Run]]:
+def _bind(todo: CasePlan, kernels: dict[int, Any], sets: DeviceSets, k: int) -> tuple[list[Run], list[Run]]:
     """The steps of a plan over set ``k``, and what collects its outputs."""
     direct = _direct(todo)
     scratch = [size for at, size in enumerate(todo.storages) if at >= todo.arguments and at not in direct]
@@ -212,7 +212,7 @@ def _direct(todo: CasePlan) -> dict[int, int]:
     return found
 
 
-def _step(step: plans.Step, kernels: list[Any], storages: list[Tensor]) -> Run:
+def _step(step: plans.Step, kernels: dict[int, Any], storages: list[Tensor]) -> Run:
     if isinstance(step, plans.Launch):
         launch = kernels[step.kernel][step.grid]
         arguments = [_argument(argument, storages) for argument in step.arguments]

@@ -2,8 +2,8 @@
 
     guard │ buffer │ guard
 
-Device code can write anywhere, so inputs are sealed before a run: a copy of small ones, a checksum of large
-ones.
+Device code can write anywhere, so inputs are sealed before a run: a copy, or of huge ones a checksum with
+secret weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fitness.judge.place import place
 from populations.dtypes import ITEM_BYTES
 
 GUARD = 4096  # bytes on either side; a multiple of the alignment that PyTorch's allocator gives
-COPIED_BYTES = 64 << 20  # inputs up to this size are compared byte for byte
+COPIED_BYTES = 1 << 30  # inputs up to this size are compared byte for byte
 ROW_BYTES = 8192  # of larger inputs, as a checksum takes them
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _QUIET_NAN = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000, "float64": 0x7FF8 << 48}
@@ -59,6 +59,7 @@ class DeviceSets:
         self.buffers = [[Buffer(spec.nbytes, self._guard) for spec in self.arguments] for _ in range(count)]
         self._scratch: list[list[Buffer]] = [[] for _ in range(count)]
         self._seals: list[list[Tensor]] = [[] for _ in range(count)]
+        self._weights = _odd(0)  # of rows in a checksum: sums wrap around
         self._patterns: list[list[int]] = [[] for _ in range(count)]  # what outputs were filled with
 
     def inputs(self, k: int) -> list[Tensor]:
@@ -85,7 +86,7 @@ class DeviceSets:
             words.fill_(pattern)
         for buffer in self._scratch[k]:
             buffer.data.fill_(rng.choice((0xFF, 0x7F)))
-        self._seals[k] = [_seal(buffer.data) for buffer in self.buffers[k][: self.read_only]]
+        self._seals[k] = [self._seal(buffer.data, keep=True) for buffer in self.buffers[k][: self.read_only]]
 
     def inherit(self, k: int) -> None:
         """See Sets."""
@@ -101,7 +102,7 @@ class DeviceSets:
             left = words == pattern if spec.dtype in _QUIET_NAN else words > 1
             flags.append(left.any() & (spec.dtype in (*_QUIET_NAN, "bool")))
         for buffer, seal in zip(self.buffers[k], self._seals[k], strict=False):
-            flags.append((_seal(buffer.data) != seal).any())
+            flags.append((_words_of(self._seal(buffer.data)) != _words_of(seal)).any())
         found = torch.stack(flags).tolist()
         if found[0]:
             return f"memory beside {self._beside(k)} was overwritten"
@@ -128,6 +129,21 @@ class DeviceSets:
         pairs = zip(self.buffers[k], self.arguments, strict=True)
         return [b.data.view(_WORDS[ITEM_BYTES[spec.dtype]]) for b, spec in list(pairs)[self.read_only :]]
 
+    def _seal(self, data: Tensor, *, keep: bool = False) -> Tensor:
+        """What tells whether bytes were changed: the bytes themselves, or a checksum of very many.
+
+        Args:
+            data: the bytes.
+            keep: whether they have to be copied.
+        """
+        if data.numel() <= COPIED_BYTES:
+            return data.clone() if keep else data
+        whole = data.numel() // ROW_BYTES * ROW_BYTES
+        rows = data[:whole].view(torch.int64).view(-1, ROW_BYTES // 8)
+        if len(self._weights) < len(rows):
+            self._weights = _odd(len(rows))
+        return torch.cat([(rows * self._weights[: len(rows), None]).sum(0), data[whole:].long()])
+
     def _beside(self, k: int) -> str:
         names = [spec.name for spec in self.arguments] + ["scratch"] * len(self._scratch[k])
         for name, buffer in zip(names, self._all(k), strict=True):
@@ -145,11 +161,15 @@ def _payload(dtype: str, rng: Random) -> int:
     return _QUIET_NAN[dtype] | rng.randrange(1, (1 << mantissa) - 1)
 
 
-def _seal(data: Tensor) -> Tensor:
-    """What tells whether bytes were changed: the bytes themselves, or a checksum of many."""
-    if data.numel() <= COPIED_BYTES:
-        return data.clone()
-    whole = data.numel() // ROW_BYTES * ROW_BYTES
-    rows = data[:whole].view(torch.int64).view(-1, ROW_BYTES // 8)
-    tail = data[whole:].long()
-    return torch.cat([rows.sum(0), (rows ^ (rows >> 32)).sum(0), tail])  # sums wrap around
+def _odd(count: int) -> Tensor:
+    """Random odd numbers of 64 bits."""
+    drawn = torch.randint(-(1 << 62), 1 << 62, (count,), dtype=torch.int64, device=place())
+    return 2 * drawn + 1
+
+
+def _words_of(data: Tensor) -> Tensor:
+    """Bytes as the widest whole numbers that divide them: comparing those is quicker."""
+    for dtype in (torch.int64, torch.int32, torch.int16):
+        if data.dtype == torch.uint8 and data.numel() % dtype.itemsize == 0:
+            return data.view(dtype)
+    return data
