@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -53,8 +53,14 @@ _GETTERS: dict[Any, Any] = {
     _TENSOR.is_cpu.__get__: False,
     _TENSOR.get_device: 0,
 }
-_HOST_MADE = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
+HOST_MADE = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
 _STAY = (torch.Tensor.requires_grad_, torch.Tensor.record_stream)
+
+
+class Called(Protocol):
+    """Whoever stands above Python's functions."""
+
+    said: str  # name of the function that was called last
 
 
 class Disguise(TorchFunctionMode):
@@ -86,7 +92,7 @@ class Disguise(TorchFunctionMode):
             return self._moved(torch.tensor(args[1], dtype=kwargs.get("dtype", first.dtype)))
         args, kwargs = _redirected(args), {key: _device(value) for key, value in kwargs.items()}
         kwargs.pop("pin_memory", None)
-        if func in _HOST_MADE and kwargs.get("device") == META and not on_device:
+        if func in HOST_MADE and kwargs.get("device") == META and not on_device:
             kwargs["device"] = "cpu"
             return self._moved(func(*args, **kwargs))
         return func(*args, **kwargs)
@@ -119,9 +125,15 @@ def _redirected(args: Any) -> tuple[Any, ...]:
 
 
 class Policy(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records or refuses each operation. ``lenient``: in ``__init__`` anything may run, on meta tensors."""
+    """Records or refuses each operation. ``lenient``: in ``__init__`` anything may run, on meta tensors.
 
-    def __init__(self, tape: Tape, disguise: Disguise, *, lenient: bool = False) -> None:
+    Args:
+        tape: of the call.
+        disguise: knows by its ``said`` which function the candidate called.
+        lenient: whether anything may run.
+    """
+
+    def __init__(self, tape: Tape, disguise: Called, *, lenient: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tape = tape
         self._disguise = disguise
@@ -157,7 +169,7 @@ class Policy(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def _adopted(self, out: torch.Tensor) -> None:
-        if out.device.type == "meta":
+        if out.device.type == self.tape.device:
             self.tape.adopt(out)
 
     @staticmethod

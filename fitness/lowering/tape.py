@@ -1,7 +1,8 @@
 """What one call of a host function did to memory and the device, as data of a launch plan.
 
-Tensors of the device are meta tensors: shapes, strides and storages without memory. A tape knows the storages
-that exist in its call and writes every step that touches them. Runs in the tracing child only.
+Tensors of the device are meta tensors while a call is traced: shapes, strides and storages without memory;
+where an exported file runs for real they are the device's own. A tape knows the storages that exist in its
+call and writes every step that touches them. Runs in children only.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ class Tape:
     Attributes:
         arguments: how many storages are inputs and parameters.
         salt: shifts the pretended addresses, so that two calls meet different ones.
+        device: torch's type of the device where the entry's tensors lie.
     """
 
     arguments: int = 0
     salt: int = 1
+    device: str = "meta"
     steps: list[Json] = field(default_factory=list)
     storages: list[torch.UntypedStorage] = field(default_factory=list)
     _index: dict[int, int] = field(default_factory=dict)
@@ -63,7 +66,7 @@ class Tape:
 
     def view(self, tensor: torch.Tensor) -> Json:
         """A tensor as plan data."""
-        if tensor.device.type != "meta":
+        if tensor.device.type != self.device:
             raise Refused(
                 "a CPU tensor is used where one of the device is needed; make it with device=x.device"
             )
@@ -80,7 +83,7 @@ class Tape:
     def fill(self, into: torch.Tensor, value: Any) -> None:
         """Record one value written everywhere."""
         if isinstance(value, torch.Tensor):
-            if value.device.type == "meta":
+            if value.device.type == self.device:
                 raise Refused(
                     "fills a tensor with a number that lies on the device; launch a kernel for that"
                 )
@@ -89,7 +92,7 @@ class Tape:
 
     def copy(self, into: torch.Tensor, source: torch.Tensor) -> None:
         """Record a copy (with broadcast and cast) from the device or, as constants, from the host."""
-        if source.device.type != "meta":
+        if source.device.type != self.device:
             self.constant(into, source.expand(into.shape))
             return
         view = self.view(source.expand(into.shape))

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from fitness.card import Case, TensorSpec
 from fitness.lowering import shims
 from fitness.lowering.driver import Recorder
 from fitness.lowering.facts import Facts
-from fitness.lowering.host import unwatched, watched
+from fitness.lowering.host import watched
 from fitness.lowering.refusal import Refused, line_of, one_line
 from fitness.lowering.tape import Json, Tape
 
@@ -48,7 +49,7 @@ def trace(source: Path, entry: str, facts: Facts, cases: Sequence[Case], asked: 
     shims.install(facts)
     try:
         with watched(Tape(), lenient=True):
-            called = getattr(_module(source), entry, None)
+            called = getattr(module(source), entry, None)
         if not callable(called):
             raise Refused(f"{entry} is not a function or class once the module has run")
         plans = [_case(called, case, recorder) for case in cases]
@@ -66,25 +67,26 @@ def trace(source: Path, entry: str, facts: Facts, cases: Sequence[Case], asked: 
     return {"kernels": recorder.kernels, "cases": plans, "choices": choices, "tuned": recorder.tuned}
 
 
-def _module(source: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("kernel", source)
+def module(source: Path, name: str = "kernel") -> Any:
+    """The candidate's file, run under a name."""
+    spec = importlib.util.spec_from_file_location(name, source)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel"] = module
-    spec.loader.exec_module(module)
-    return module
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    spec.loader.exec_module(made)
+    return made
 
 
 def _case(called: Callable[..., Any], case: Case, recorder: Recorder) -> Json:
-    function, bind = _bound(called, case)
+    function, bind = bound(called, case)
     same = [_meta(spec) for spec in case.inputs + case.parameters]
     recorder.tuning = False
-    first = _call(function, bind, case, recorder, same, salt=1)
+    first = _traced(function, bind, case, recorder, same, salt=1)
     if recorder.tuning:  # then it also reset what trials would have written, as later calls do not
-        first = _call(function, bind, case, recorder, same, salt=1)
+        first = _traced(function, bind, case, recorder, same, salt=1)
     others = [_meta(spec) for spec in case.inputs + case.parameters]
     for given, salt in ((others, 2), (same, 1)):  # results may be kept by shape, or by tensor and address
-        again = _call(function, bind, case, recorder, given, salt=salt)
+        again = _traced(function, bind, case, recorder, given, salt=salt)
         if json.dumps(again) != json.dumps(first):  # as text: NaN equals NaN
             raise Refused(
                 f"case {case.name}: two calls of the host function do different work; it keeps state between "
@@ -93,7 +95,7 @@ def _case(called: Callable[..., Any], case: Case, recorder: Recorder) -> Json:
     return first
 
 
-def _bound(called: Callable[..., Any], case: Case) -> tuple[Callable[..., Any], bool]:
+def bound(called: Callable[..., Any], case: Case) -> tuple[Callable[..., Any], bool]:
     """The function to call, and whether parameters are bound to a module rather than passed."""
     if not inspect.isclass(called):
         return called, False
@@ -102,34 +104,50 @@ def _bound(called: Callable[..., Any], case: Case) -> tuple[Callable[..., Any], 
     return made, isinstance(made, nn.Module)
 
 
-def _call(
+def _traced(
     function: Any, bind: bool, case: Case, recorder: Recorder, given: Sequence[torch.Tensor], *, salt: int
 ) -> Json:
     tape = recorder.tape = Tape(salt=salt)
+    return recorded(function, bind, case, tape, given, watched)[0]
+
+
+def recorded(
+    function: Any,
+    bind: bool,
+    case: Case,
+    tape: Tape,
+    given: Sequence[torch.Tensor],
+    watching: Callable[[Tape], AbstractContextManager[None]],
+) -> tuple[Json, list[torch.Tensor]]:
+    """One call: what it did as data of a ``CasePlan``, and its outputs.
+
+    Args:
+        function: what to call.
+        bind: whether parameters are bound to a module rather than passed.
+        case: the case.
+        tape: a fresh one.
+        given: inputs and parameters.
+        watching: under what the call is run.
+
+    Raises:
+        Refused, Incorrect: what it must not do, or return.
+    """
     for tensor in given:
         tape.adopt(tensor)
     tape.arguments = len(given)
     inputs, parameters = given[: len(case.inputs)], given[len(case.inputs) :]
-    with watched(tape):
-        if bind:
-            with unwatched():
-                _bind(function, case, parameters)
-            result = function(*inputs)
-        else:
-            result = function(*inputs, *parameters)
-    with unwatched():
-        outputs = [tape.view(tensor) for tensor in _tensors(result, case)]
-    for spec, view in zip(case.outputs, outputs, strict=True):
+    if bind:
+        _bind(function, case, parameters)
+    with watching(tape):
+        result = function(*inputs) if bind else function(*inputs, *parameters)
+    outputs = _tensors(result, case)
+    views = [tape.view(tensor) for tensor in outputs]
+    for spec, view in zip(case.outputs, views, strict=True):
         if view["storage"] < tape.arguments:
             raise Refused(f"output {spec.name} is (a view of) an input; outputs must be memory of their own")
     sizes = [storage.nbytes() for storage in tape.storages]
-    return {
-        "case": case.name,
-        "arguments": tape.arguments,
-        "storages": sizes,
-        "steps": tape.steps,
-        "outputs": outputs,
-    }
+    about = {"case": case.name, "arguments": tape.arguments, "storages": sizes}
+    return {**about, "steps": tape.steps, "outputs": views}, outputs
 
 
 def _meta(spec: TensorSpec) -> torch.Tensor:
