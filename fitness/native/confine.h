@@ -205,13 +205,14 @@ static int install(struct filter *f) {
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0;
 }
 
-/* Calls that a compiler never makes and that reach deep into the kernel, or out of the sandbox. */
-static void deny_the_rest_of_the_kernel(void) {
+/* Calls that a compiler never makes and that reach deep into the kernel, or out of the sandbox. Drivers of devices make
+ * Unix sockets: `unix_sockets` lets them. */
+static void deny_the_rest_of_the_kernel(int unix_sockets) {
     static const int denied[] = {
         SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot,
         SYS_unshare, SYS_setns, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key,
         SYS_request_key, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot,
-        SYS_swapon, SYS_swapoff, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_socket, SYS_socketpair,
+        SYS_swapon, SYS_swapoff, SYS_open_by_handle_at, SYS_name_to_handle_at,
         425, 426, 427, /* io_uring */
         428, 429, 430, 431, 432, 433, /* the new mount calls */
         438, /* pidfd_getfd */
@@ -219,6 +220,12 @@ static void deny_the_rest_of_the_kernel(void) {
     struct filter f;
     begin(&f);
     for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) on(&f, denied[i], SECCOMP_RET_ERRNO | EPERM);
+    if (unix_sockets) {
+        on_argument(&f, SYS_socket, 0, ~0u, 1 /* AF_UNIX */, SECCOMP_RET_ALLOW);
+        on_argument(&f, SYS_socketpair, 0, ~0u, 1, SECCOMP_RET_ALLOW);
+    }
+    on(&f, SYS_socket, SECCOMP_RET_ERRNO | EPERM);
+    on(&f, SYS_socketpair, SECCOMP_RET_ERRNO | EPERM);
     answer(&f, SECCOMP_RET_ALLOW);
     need(install(&f), "the seccomp filter");
 }

@@ -2,6 +2,7 @@
  *
  *   separate()   then fork: the child is process 1 of a new namespace and takes everything in it with it
  *   enter()      in that child: limits, no capabilities, a few folders to read, one to write, few system calls
+ *   enter_with_device()   the same for one that drives a device
  *
  * A step that fails says so on standard error and ends the process with status 125.
  */
@@ -36,29 +37,53 @@ static void deny_company(void) {
     need(install(&f), "the seccomp filter");
 }
 
-/* `log` becomes standard output and error, all other descriptors are closed; `reads` ends with NULL. */
-void enter(const char *scratch, const char *const *reads, int log, unsigned long cpu, unsigned long memory,
-           int alone, int is_strict) {
-    strict = is_strict;
+/* Streams, folder and limits; `log` becomes standard output and error, all other descriptors are closed. */
+static void settle(const char *scratch, int log, unsigned long cpu, rlim_t file, rlim_t files) {
     die_with(0);
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) fail("standard streams");
     syscall(SYS_close_range, 3, ~0u, 0);
     if (chdir(scratch) != 0) fail("entering the scratch folder");
     limit(RLIMIT_CPU, cpu, cpu);
-    limit(RLIMIT_AS, memory, memory);
-    limit(RLIMIT_FSIZE, 64 << 20, 64 << 20);
+    limit(RLIMIT_FSIZE, file, file);
     limit(RLIMIT_CORE, 0, 0);
-    limit(RLIMIT_NOFILE, 256, 256);
-    if (strict) limit(RLIMIT_NPROC, 64, 64); /* counted per user and namespace: only meaningful in our own */
+    limit(RLIMIT_NOFILE, files, files);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     need(drop_capabilities(), "dropping capabilities");
+}
+
+/* Rules that let a process read what it lives on, and write into `scratch`; `reads` ends with NULL. */
+static int rules_for(const char *scratch, const char *const *reads) {
     int rules = landlock_nothing(1);
     landlock_allow_system(rules);
     for (; *reads; reads++) landlock_allow(rules, *reads, FS_EXECUTE | FS_READ | FS_READ_DIR);
     landlock_allow(rules, "/dev/null", FS_READ | FS_WRITE);
     landlock_allow(rules, scratch, landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
-    need(landlock_enter(rules), "Landlock");
-    deny_the_rest_of_the_kernel();
+    return rules;
+}
+
+void enter(const char *scratch, const char *const *reads, int log, unsigned long cpu, unsigned long memory,
+           int alone, int is_strict) {
+    strict = is_strict;
+    settle(scratch, log, cpu, 64 << 20, 256);
+    limit(RLIMIT_AS, memory, memory);
+    if (strict) limit(RLIMIT_NPROC, 64, 64); /* counted per user and namespace: only meaningful in our own */
+    need(landlock_enter(rules_for(scratch, reads)), "Landlock");
+    deny_the_rest_of_the_kernel(0);
     if (alone) deny_company();
+}
+
+/* A driver maps the whole of the device's memory, hence no limit on addresses; it talks to the device by ioctl on
+ * `devices`, reads of the system what `facts` name, and makes Unix sockets, which lead nowhere in a namespace of
+ * their own. Both lists end with NULL. `file`: bytes of the largest file. */
+void enter_with_device(const char *scratch, const char *const *reads, const char *const *devices,
+                       const char *const *facts, int log, unsigned long cpu, unsigned long file, int is_strict) {
+    strict = is_strict;
+    settle(scratch, log, cpu, file, 4096);
+    if (strict) limit(RLIMIT_NPROC, 512, 512);
+    int rules = rules_for(scratch, reads);
+    for (; *devices; devices++) landlock_allow(rules, *devices, FS_READ | FS_WRITE | FS_READ_DIR | FS_IOCTL);
+    for (; *facts; facts++) landlock_allow(rules, *facts, FS_READ | FS_READ_DIR);
+    need(landlock_enter(rules), "Landlock");
+    deny_the_rest_of_the_kernel(1);
 }

@@ -61,7 +61,7 @@ static void become_command(const struct order *o, int output) {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     need(drop_capabilities(), "dropping capabilities");
     restrict_files(o);
-    deny_the_rest_of_the_kernel();
+    deny_the_rest_of_the_kernel(0);
     execve(o->command[0], o->command, environment);
     fail(o->command[0]);
 }
