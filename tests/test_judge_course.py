@@ -87,6 +87,33 @@ def test_a_kernel_that_works_in_its_first_launch_only_is_caught_in_a_timed_block
         kernel.close()
 
 
+class Gauge:
+    """Work that takes the given times, one after the other."""
+
+    def __init__(self, *times: float) -> None:
+        self._times = iter(times)
+
+    def block(self, _count: int) -> tuple[float, bool]:
+        return next(self._times), False
+
+    def check(self, count: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_a_round_in_which_the_gauge_strays_is_taken_again() -> None:
+    sets = ArgumentSets(SPECS, 1, 1)
+    gauge = Gauge(1.0, 1.01, 1.2, 1.0, 0.99)
+    course = Course(
+        sets, lambda _ordinal, tensors: tensors[0].normal_(), policy="cold", blocks=1, gauge=gauge
+    )
+    kernel = Gauge(1.0, 2.0, 3.0, 4.0, 5.0)
+    try:
+        assert race(course, [kernel], rounds=4) == [[1.0, 2.0, 4.0, 5.0]]
+    finally:
+        course.close()
+
+
 def test_inputs_of_two_blocks_differ(course: Course) -> None:
     course.renew(1)
     before = course.sets.inputs(0)[0].clone()

@@ -18,9 +18,10 @@ from pathlib import Path
 from torch import Tensor
 
 from fitness.judge.rig import Contender, Sets
-from fitness.judge.statistics import lower_quartile
+from fitness.judge.statistics import lower_quartile, median
 
-TRIES = 3  # of a disturbed block
+TRIES = 3  # of a disturbed block, and of a round in which the gauge strayed
+STRAY = 0.03  # of the gauge's median time
 Refill = Callable[[int, list[Tensor]], None]
 
 
@@ -33,6 +34,7 @@ class Course:
         policy: "warm" or "cold".
         blocks: of each contender in one round.
         settle_s: to wait before a block, until other threads of this process sleep.
+        gauge: work that is always the same, once a round; where its time strays, the round is taken again.
 
     Attributes:
         fixed_s: what a block costs beside its launches.
@@ -40,7 +42,14 @@ class Course:
     """
 
     def __init__(
-        self, sets: Sets, refill: Refill, *, policy: str, blocks: int, settle_s: float = 0.0
+        self,
+        sets: Sets,
+        refill: Refill,
+        *,
+        policy: str,
+        blocks: int,
+        settle_s: float = 0.0,
+        gauge: Contender | None = None,
     ) -> None:
         self.sets = sets
         self.count = sets.count
@@ -50,6 +59,8 @@ class Course:
         self.clocked_s = 0.0
         self._refill = refill
         self._settle_s = settle_s
+        self._gauge = gauge
+        self._gauged: list[float] = []
         self._ordinal = 0
 
     def block(self, contender: Contender) -> float:
@@ -78,6 +89,14 @@ class Course:
             self.sets.poison(index, self._ordinal)
         time.sleep(self._settle_s)
 
+    def strayed(self) -> bool:
+        """Whether the machine is not what it usually is, as the gauge tells; False where there is none."""
+        if self._gauge is None:
+            return False
+        seconds, _ = self._gauge.block(1)
+        self._gauged.append(seconds)
+        return abs(seconds / median(self._gauged) - 1) > STRAY
+
     def close(self) -> None:
         """Give the buffers back."""
         self.sets.close()
@@ -92,11 +111,14 @@ def race(course: Course, contenders: Sequence[Contender], rounds: int) -> list[l
     samples: list[list[float]] = [[] for _ in contenders]
     order = list(range(len(contenders)))
     for _ in range(rounds):
-        blocks: list[list[float]] = [[] for _ in contenders]
-        for _ in range(course.blocks):
-            for index in order:
-                blocks[index].append(course.block(contenders[index]))
-            order.reverse()
+        for _ in range(TRIES):
+            blocks: list[list[float]] = [[] for _ in contenders]
+            for _ in range(course.blocks):
+                for index in order:
+                    blocks[index].append(course.block(contenders[index]))
+                order.reverse()
+            if not course.strayed():
+                break
         for sample, seconds in zip(samples, blocks, strict=True):
             sample.append(lower_quartile(seconds))
     return samples

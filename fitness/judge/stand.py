@@ -26,7 +26,8 @@ from fitness.target import ProblemError
 from populations.calibration import Baseline
 from populations.verdict import Timing
 
-HOPELESS = 3.0  # a kernel this many times slower than the baseline leaves a screen after one round
+# A kernel this many times slower than the baseline, or than the best so far, leaves a screen after one round.
+HOPELESS, BEHIND = 3.0, 1.25
 EXACT_SHARE = 1 / 8  # of a promotion's timed sets, chosen in secret, that float64 judges at the plain bound
 RETAKES = 2  # of a race in which the baseline was much slower than when it was calibrated
 LIMIT_S, LIMIT_BASELINES = 2.0, 20  # of one block: the longer of the two
@@ -77,6 +78,7 @@ class Stand:
         self.noise = half_width(log_ratios(*again))
         self._seconds = min(median(each) for each in (samples[self._name], *again))
         self.baselines = [self._baseline(name, standings[name], samples.get(name)) for name in standings]
+        self._best = 0.0  # speed-up of the fastest kernel screened so far
         self._worst = worst_error(loaded, TWICE) if rig.fuses else None
         self._least_block_s = rig.least_block_s(self._course)
         self.floor = rig.floor(loaded.case, self._course, self._seconds)
@@ -93,10 +95,11 @@ class Stand:
             Unbelievable, WrongOutput, Disturbance, KernelDied: what the kernel did.
         """
         check = checker(self._loaded, worst=self._worst)
-        timing = self._race(kernel, check, rounds, hopeless=HOPELESS)
+        timing = self._race(kernel, check, rounds, leaves=True)
         if timing.median < self.floor.seconds:
             self._look_again()
             self._believe(self._race(kernel, check, CLAIM_ROUNDS))
+        self._best = max(self._best, timing.speedup)
         return timing
 
     def promote(self, kernel: Path) -> Timing:
@@ -126,13 +129,13 @@ class Stand:
         measured = self._rig.floor(self._loaded.case, self._course, self._seconds)
         self.floor = min(self.floor, measured, key=lambda floor: floor.seconds)
 
-    def _race(self, kernel: Path, check: Check, rounds: int, hopeless: float | None = None) -> Timing:
-        """Rounds beside the strongest baseline; a kernel this many times slower leaves after the first."""
+    def _race(self, kernel: Path, check: Check, rounds: int, *, leaves: bool = False) -> Timing:
+        """Rounds beside the strongest baseline, of which a kernel far behind sees only the first."""
         course, case = self._course, self._loaded.case
         limit_s = max(LIMIT_S, LIMIT_BASELINES * self._seconds * course.count)
         contender = self._rig.contender(kernel, case, course, check, limit_s)
         try:
-            base, times = self._fairly(contender, rounds, hopeless)
+            base, times = self._fairly(contender, rounds, leaves=leaves)
         finally:
             contender.close()
         if self._too_short(times):
@@ -162,31 +165,27 @@ class Stand:
             baseline_samples=tuple(base),
         )
 
-    def _fairly(
-        self, contender: Contender, rounds: int, hopeless: float | None
-    ) -> tuple[list[float], list[float]]:
+    def _fairly(self, contender: Contender, rounds: int, *, leaves: bool) -> tuple[list[float], list[float]]:
         """Samples of the baseline and of the kernel; no slow mode of the baseline makes the kernel look fast.
 
         Such a race is taken again; where the baseline is still slow, its calibrated time stands for it.
         """
-        base, times = self._once(contender, rounds, hopeless)
+        base, times = self._once(contender, rounds, leaves=leaves)
         if self._too_short(times):  # or the clock's fixed cost was measured while the machine was busy
             before, self._least_block_s = self._least_block_s, self._rig.least_block_s(self._course)
             if self._least_block_s < before:
-                base, times = self._once(contender, rounds, hopeless)
+                base, times = self._once(contender, rounds, leaves=leaves)
         for _ in range(RETAKES):
             if not well_above(median(base), self._seconds, self.noise):
                 break
-            base, times = self._once(contender, rounds, hopeless)
+            base, times = self._once(contender, rounds, leaves=leaves)
         base, self._seconds = fair(base, self._seconds, self.noise)
         return base, times
 
-    def _once(
-        self, contender: Contender, rounds: int, hopeless: float | None
-    ) -> tuple[list[float], list[float]]:
+    def _once(self, contender: Contender, rounds: int, *, leaves: bool) -> tuple[list[float], list[float]]:
         pair = [self._strongest, contender]
-        base, times = race(self._course, pair, 1 if hopeless else rounds)
-        if hopeless and times[0] < hopeless * base[0]:
+        base, times = race(self._course, pair, 1 if leaves else rounds)
+        if leaves and base[0] / times[0] > max(1 / HOPELESS, self._best / BEHIND):
             more_base, more_times = race(self._course, pair, rounds - 1)
             return base + more_base, times + more_times
         return base, times

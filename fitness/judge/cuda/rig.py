@@ -37,6 +37,7 @@ SHARE = 0.35  # of device memory that the sets of one course may take
 DELAY_CYCLES = 400_000  # about 0.2 ms in which the host enqueues a block
 LEAST_BLOCK_S = 50e-6  # below it, events tell nothing
 PROBE_BYTES = 1 << 30
+GAUGE_BYTES, GAUGE_COPIES = 256 << 20, 4
 PROBE_ROUNDS = 7
 ROOM = 1.15  # above the bandwidth of the probes: an honest kernel read 1.10 times as fast on an H200
 BELOW_BASELINE = 0.95  # of the strongest baseline's time lies the floor, at the most
@@ -131,6 +132,7 @@ class CudaRig:
             lambda ordinal, tensors: refill.fill(ordinal, tensors[:inputs], tensors[inputs:]),
             policy=policy,
             blocks=1,
+            gauge=self._gauge(),
         )
 
     def baseline(self, name: str, loaded: LoadedCase, course: Course) -> Contender:
@@ -167,6 +169,13 @@ class CudaRig:
     def quiet(self) -> AbstractContextManager[object]:
         """See Rig: a GPU keeps itself awake."""
         return nullcontext()
+
+    @cache  # noqa: B019 - one rig a process
+    def _gauge(self) -> Contender:
+        """Copies past the L2 cache: half a millisecond that every round repeats."""
+        source, copy = (torch.empty(GAUGE_BYTES, dtype=torch.uint8, device=place()) for _ in range(2))
+        source.random_()
+        return GraphContender(lambda: [copy.copy_(source) for _ in range(GAUGE_COPIES)], [source, copy])
 
     def _count(self, set_bytes: int, seconds: float) -> int:
         enough = max(-(-ROTATION * self.cache_bytes // set_bytes), int(BLOCK_S / seconds) + 1)
