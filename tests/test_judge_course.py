@@ -104,9 +104,7 @@ class Gauge:
 def test_a_round_in_which_the_gauge_strays_is_taken_again() -> None:
     sets = ArgumentSets(SPECS, 1, 1)
     gauge = Gauge(1.0, 1.01, 1.2, 1.0, 0.99)
-    course = Course(
-        sets, lambda _ordinal, tensors: tensors[0].normal_(), policy="cold", blocks=1, gauge=gauge
-    )
+    course = Course(sets, lambda _ordinal, _tensors: None, policy="cold", blocks=1, gauge=gauge)
     kernel = Gauge(1.0, 2.0, 3.0, 4.0, 5.0)
     try:
         assert race(course, [kernel], rounds=4) == [[1.0, 2.0, 4.0, 5.0]]

@@ -15,7 +15,6 @@ from fitness.judge.loaded import Draw, LoadedCase
 from fitness.judge.quick import Worst, widened_narrow
 from fitness.judge.rig import Check, Sets, WrongOutput
 
-
 TWICE = 2.0  # the bound, where the framework's float32 result stands for the reference
 
 
