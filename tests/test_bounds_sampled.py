@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch.nn import functional
 from fitness.card import TensorSpec
 from fitness.judge.bounds import bounds
 from fitness.judge.compare import compare
+from fitness.judge.gate import judged
+from fitness.judge.problem import load
 from fitness.target import ProblemError
 
 
@@ -92,6 +95,48 @@ def test_infinite_results_leave_the_others_their_bound() -> None:
     bound = bounds(None, [x], [], [x.exp()], [spec], lambda i, _: [i[0].exp()])[0]
     assert bool(torch.isfinite(bound.elementwise[torch.isfinite(x)]).all())
     assert compare([x.float().exp()], [x.exp()], [bound]).max_error < 1 / 3
+
+
+SHARED = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.exp(x).expand(-1, 40)
+
+
+def get_inputs():
+    return [torch.randn(3000, 1)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_no_verdict_hangs_on_a_bound_that_few_samples_made_too_small(tmp_path: Path) -> None:
+    """All elements of a row share one error, so no neighbour shows that a row's estimate is too small."""
+    (tmp_path / "shared.py").write_text(SHARED)
+    loaded = load(str(tmp_path / "shared.py"), seed=1, cache_bytes=32 << 20).cases[0]
+    draw = loaded.draw("a key")
+    want = loaded.reference(draw.inputs, draw.parameters)
+    few, many = (
+        bounds(
+            None, [draw.inputs[0].double()], [], want, loaded.case.outputs, loaded.reference, surely=surely
+        )[0].elementwise
+        for surely in (False, True)
+    )
+    row = int((few / many)[:, 0].argmin())
+
+    def worst(share: float) -> float:
+        got = want[0].clone()
+        got[row] += share * many[row]
+        return judged(loaded, draw, [got]).max_error
+
+    assert bool((few[row] < 0.7 * many[row]).all())
+    assert worst(0.9) < 1
+    assert worst(1.1) > 1
 
 
 def test_without_a_reference_there_is_nothing_to_sample() -> None:

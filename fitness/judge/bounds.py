@@ -62,6 +62,8 @@ def bounds(
     outputs: list[Tensor],
     specs: Sequence[TensorSpec],
     reference: Reference | None = None,
+    *,
+    surely: bool = False,
 ) -> list[Bound]:
     """The bound of each output.
 
@@ -72,6 +74,7 @@ def bounds(
         specs: names and dtypes of the outputs as the kernel must write them.
         reference: ``reference(inputs, parameters) -> outputs``; only the sampled forward model
             (``tolerance`` None) calls it.
+        surely: see ``sampled.sampled_bounds``.
 
     Raises:
         ProblemError: an operation that the table lacks, or a declaration that does not fit the outputs.
@@ -81,7 +84,7 @@ def bounds(
             raise ProblemError(
                 "TOLERANCE is not declared and there is no reference to sample an error model from"
             )
-        allowed = sampled_bounds(reference, inputs, parameters, outputs)
+        allowed = sampled_bounds(reference, inputs, parameters, outputs, surely=surely)
         return [_bound(Allowance(a), y, spec) for a, y, spec in zip(allowed, outputs, specs, strict=True)]
     if callable(tolerance):
         with in_place():
