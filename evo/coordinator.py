@@ -4,21 +4,25 @@ A step asks for one batch. Its children are built side by side and logged as pro
 they are judged one after another, each verdict a transaction of its own. Whatever a kill leaves proposed but
 not judged, the process that resumes judges first; whatever it takes before that was never logged, and the
 same asks bring the same children again. So nothing is lost and nothing is counted twice.
+
+Where builds disturb no timing there are no batches: a step ends one ask, the oldest of a stream
+(``evo.stream``) of which others are being built and screened meanwhile, and logs its proposal and verdict in
+one transaction.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from evo.course import TUNE, Course
-from evo.device import Device
+from evo.device import Asked, Device
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
-from fitness.target import Admission, Built, Target
+from evo.stream import AHEAD, Batch, Birth, Stream
+from fitness.target import Admission, Alike, Built, Target
+from operators import configuration
 from populations.calibration import Calibration
 from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
 from populations.individual import Individual
@@ -27,10 +31,11 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
-Begun = tuple[list["Stillborn | tuple[Draft, Admission]"], list[Future[Built | Verdict]]]
+SAME_CODE = "the same machine code"
+SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
 ATTEMPTS = 5  # of one ask, until a child is no duplicate
-PROMOTION_SHARE = 0.25  # of device time, before the closing measurements
+PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
 
 
 class Watcher(Protocol):
@@ -41,14 +46,6 @@ class Watcher(Protocol):
 
     def doing(self, what: str) -> None:
         """What happens now, in a few words."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Children asked for together, so that no two are the same: their hashes, and tuned ones by family."""
-
-    known: set[str] = field(default_factory=set)
-    tuned: dict[int, list[Kernel]] = field(default_factory=dict)
 
 
 class Coordinator:
@@ -82,9 +79,12 @@ class Coordinator:
         self._log, self._state, self._course = log, state, course
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
-        self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target)
+        known = course.alike.__contains__
+        self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target, known)
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
-        self._begun: Begun | None = None  # the next batch, where it was begun early
+        self._stream = Stream(self._device, course, AHEAD * self._batch)
+        self._crowning: tuple[int, Asked[Verdict]] | None = None  # a promotion that was begun
+        self._since_crown = 0  # kernels judged
 
     @property
     def evaluations(self) -> int:
@@ -113,6 +113,7 @@ class Coordinator:
             self._crown()
             while (why := self.finished()) is None:
                 self.step()
+            self._crowned()
             self._close()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
@@ -136,43 +137,25 @@ class Coordinator:
         return None if len(self._state.archive) else "no measured kernel to go on from"
 
     def step(self) -> None:
-        """One batch, from its asks to its verdicts.
-
-        Where builds disturb no timing, the next batch is asked for and built while this one is judged. It is
-        asked for before any of this one's verdicts, whatever the order of things, so a seed decides it.
-        """
-        self._watcher.doing("proposing and building")
-        begun, self._begun = self._begun or self._begin(), None
+        """One batch, from its asks to its verdicts; where builds disturb no timing, the end of one ask."""
         if self._device.separate:
-            self._meanwhile(begun[1])
-        events, kernels, ready = self._births(begun)
+            self._flow()
+            return
+        self._watcher.doing("proposing and building")
+        events, kernels, ready = self._births(self._proposals())
         self._tell(*events, kernels=kernels)
         self._watcher.doing("judging")
         screenings = [(id, built, self._screening(id, built)) for id, built in ready]
-        if self._device.separate and self.finished() is None:
-            self._begun = self._begin()
         for id, built, screening in screenings:
             self._told(id, built, screening)
         self._crown()
 
-    def _begin(self) -> Begun:
-        """The next asks, and their builds, begun."""
-        proposals = self._proposals()
-        admissions = [each[1] for each in proposals if not isinstance(each, Stillborn)]
-        return proposals, self._device.build(admissions)
-
-    def _meanwhile(self, builds: Sequence[Future[Built | Verdict]]) -> None:
-        """While builds keep the device waiting, it measures the best that were only screened for a claim."""
-        for one in list(self._state.archive)[:WELL_MEASURED]:
-            if all(build.done() for build in builds):
-                break
-            if not self._state.champion(one.id):
-                self._promote(one.id)
-
-    def _births(self, begun: Begun) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
+    def _births(
+        self, proposals: Sequence[Stillborn | Birth]
+    ) -> tuple[list[Event], list[Kernel], list[tuple[int, Built | Verdict]]]:
         """What comes of asks: one event for each, in order, and the kernels to judge."""
-        proposals, builds = begun
-        results = iter(builds)
+        admissions = [each[1] for each in proposals if not isinstance(each, Stillborn)]
+        results = iter(self._device.build(admissions))
         events: list[Event] = []
         kernels: list[Kernel] = []
         ready: list[tuple[int, Built | Verdict]] = []
@@ -182,18 +165,83 @@ class Coordinator:
                 events.append(proposal)
                 continue
             draft, admission = proposal
-            built, id = next(results).result(), self._state.next_id + len(ready)
+            built, id = next(results).future.result(), self._state.next_id + len(ready)
+            assert not isinstance(built, Alike)  # of targets with a stream alone
             sha = built.artifact_sha if isinstance(built, Built) else None
             twin = self._course.artifacts.get(sha) or batch.setdefault(sha, id) if sha else id
             if twin != id:
-                events.append(_stillborn(draft, f"the same machine code as kernel {twin}"))
+                events.append(_known(draft, admission, twin, SAME_CODE))
                 continue
-            events.append(_proposed(id, draft, admission, sha))
+            events.append(_proposed(id, draft, admission, built))
             kernels.append(admission.kernel)
             ready.append((id, built))
         return events, kernels, ready
 
-    def _proposals(self) -> list[Stillborn | tuple[Draft, Admission]]:
+    def _flow(self) -> None:
+        """The oldest ask under way ends: stillborn, or proposed and judged; those after it are under way.
+
+        Every ask is made after a certain verdict, whatever the order of builds and screenings, so a seed
+        decides it.
+        """
+        while not self._stream.full and self._may_ask(
+            ask := (self._stream.last_ask or self._state.next_ask - 1) + 1
+        ):
+            self._stream.put(self._propose(ask, self._stream.batch()))
+        self._watcher.doing("proposing, building and judging")
+        found = self._stream.built(self._meanwhile)
+        if isinstance(found, Stillborn):
+            self._tell(found)
+        else:
+            self._end(*found)
+        self._stream.settle()
+
+    def _end(self, draft: Draft, admission: Admission, built: Built | Alike | Verdict) -> None:
+        artifact = built.artifact_sha if isinstance(built, Built) else None
+        timed = None if isinstance(built, Verdict) else built.timed_sha
+        if (twin := self._course.twin(artifact, timed)) is not None:
+            same = artifact is not None and self._course.artifacts.get(artifact) == twin
+            self._tell(_known(draft, admission, twin, SAME_CODE if same else SAME_WORK))
+            return
+        assert not isinstance(built, Alike)  # what a build knew of is known
+        verdict = self._stream.judged(built) if isinstance(built, Built) else built
+        id = self._state.next_id
+        proposed = _proposed(id, draft, admission, built)
+        self._tell(proposed, Judged(id, verdict), kernels=[admission.kernel])
+        self._since_crown += 1
+        if self._since_crown >= self._batch or draft.ask == self._strategy.seeds:
+            self._crown_beside()
+
+    def _may_ask(self, ask: int) -> bool:
+        """Whether budget and knowledge allow this ask before those under way have ended."""
+        limit, seeds = self._settings.evaluations, self._strategy.seeds
+        if limit is not None and self._state.evaluations + self._stream.births >= limit:
+            return False
+        return ask <= seeds or self._state.next_ask > seeds
+
+    def _meanwhile(self, idle_s: float) -> None:
+        """The device waits for a build: it measures one of the best for a claim, if there is time."""
+        if self._crowning is not None or not 0 < self._course.longest_promotion_s < idle_s:
+            return
+        for one in list(self._state.archive)[:WELL_MEASURED]:
+            if not self._state.champion(one.id):
+                self._promote(one.id)
+                break
+
+    def _crown_beside(self) -> None:
+        """What the last challenger came to, and the next one on its way: one for each so many verdicts."""
+        self._since_crown = 0
+        self._crowned()
+        if (challenger := self._challenger()) is not None:
+            self._crowning = challenger.id, self._device.promotion(self._kernel(challenger.id))
+
+    def _crowned(self) -> None:
+        """The verdict of a promotion that was begun."""
+        if self._crowning is not None:
+            id, promotion = self._crowning
+            self._crowning = None
+            self._tell(Promoted(id, self._device.promoted(self._kernel(id), promotion)))
+
+    def _proposals(self) -> list[Stillborn | Birth]:
         """For as many asks as the batch and the budget have room for."""
         size = self._batch
         if self._settings.evaluations is not None:
@@ -204,7 +252,7 @@ class Coordinator:
         batch = Batch()
         return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
 
-    def _propose(self, ask: int, batch: Batch) -> Stillborn | tuple[Draft, Admission]:
+    def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth:
         draft = self._strategy.ask(ask, self._state, self._course, batch.tuned)
         reason = draft.reason
         for attempt in range(1, ATTEMPTS + 1):
@@ -215,23 +263,20 @@ class Coordinator:
                 reason = admission.reason
                 break
             if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                batch.known.add(admission.normal_sha)
-                if draft.operator == TUNE:
-                    root = self._course.root(draft.parents[0])
-                    batch.tuned.setdefault(root, []).append(draft.proposal.kernel)
+                batch.add(draft, admission, self._course)
                 return draft, admission
             reason = "a duplicate of an earlier kernel"
             draft = self._strategy.onward(draft, self._state, attempt)
         return _stillborn(draft, reason)
 
-    def _screening(self, id: int, built: Built | Verdict) -> Future[Verdict] | None:
+    def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
         """A kernel on its way through the gate and the first timing; None where it was refused before."""
         if not isinstance(built, Built):
             return None
         self._built[id] = built
         return self._device.screen(built)
 
-    def _told(self, id: int, built: Built | Verdict, screening: Future[Verdict] | None) -> None:
+    def _told(self, id: int, built: Built | Verdict, screening: Asked[Verdict] | None) -> None:
         if isinstance(built, Built):
             assert screening is not None
             built = self._device.screened(built, screening)
@@ -297,10 +342,19 @@ def _stillborn(draft: Draft, reason: str) -> Stillborn:
     return Stillborn(draft.ask, draft.operator, draft.parents, reason)
 
 
-def _proposed(id: int, draft: Draft, admission: Admission, artifact_sha: str | None) -> Proposed:
+def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:
+    """A child that was built for nothing: it does the work of an earlier kernel."""
+    kernel = admission.kernel
+    numbers = configuration(kernel.source, kernel.language) if draft.operator == TUNE else ()
+    reason = f"{why} as kernel {twin}"
+    return Stillborn(draft.ask, draft.operator, draft.parents, reason, admission.normal_sha, twin, numbers)
+
+
+def _proposed(id: int, draft: Draft, admission: Admission, built: Built | Verdict) -> Proposed:
     assert draft.proposal is not None
     kernel, usage = admission.kernel, draft.proposal.usage
+    shas = (built.artifact_sha, built.timed_sha) if isinstance(built, Built) else (None, None)
     return Proposed(
         draft.ask, id, kernel.sha, admission.normal_sha, kernel.language, draft.parents, draft.operator,
-        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, artifact_sha,
+        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, *shas,
     )  # fmt: skip

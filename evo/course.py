@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import OperatorRecord, State
+from populations.verdict import Outcome
 
 PRIOR_TRIES = 4.0  # an operator's credit starts as if it had been average this many times
 CREDIT_FLOOR, CREDIT_CEILING = 0.2, 6.0  # so that no operator starves and none takes all
@@ -26,7 +27,9 @@ class Course:
     Attributes:
         due: roots of families with tune evaluations left, and how many.
         artifacts: machine code by hash, and the first kernel that has it.
+        alike: work on the timed cases by hash, and the first kernel that was measured at it.
         barren: asks in a row that led to no evaluation.
+        idle_numbers: by root, numbers that were the same work as an earlier kernel.
         fresh: kernels promoted since the last first verdict; measuring them again would tell nothing new.
         seeds: ids of the starting kernels.
         promotion_s: device time spent on promotions.
@@ -41,7 +44,9 @@ class Course:
         self._kin: dict[int, list[int]] = {}
         self.due: dict[int, int] = {}
         self.artifacts: dict[str, int] = {}
+        self.alike: dict[str, int] = {}
         self.barren = 0
+        self.idle_numbers: dict[int, list[tuple[int, ...]]] = {}
         self.fresh: set[int] = set()
         self.seeds: list[int] = []
         self.promotion_s = 0.0
@@ -55,13 +60,21 @@ class Course:
             case Stillborn():
                 self.barren += 1
                 if event.operator == TUNE:
-                    self.due.pop(self._root[event.parents[0]], None)  # no numbers left to try
-            case Judged(id):
-                self._judge(self._proposed.pop(id))
+                    self._not_tuned(self._root[event.parents[0]], event)
+            case Judged(id, verdict):
+                if (born := self._proposed.pop(id)).timed_sha and verdict.status is Outcome.MEASURED:
+                    self.alike.setdefault(born.timed_sha, id)
+                self._judge(born)
             case Promoted(id, verdict):
                 self.fresh.add(id)
                 self.promotion_s += verdict.device_s
                 self.longest_promotion_s = max(self.longest_promotion_s, verdict.device_s)
+
+    def twin(self, artifact_sha: str | None, timed_sha: str | None) -> int | None:
+        """An earlier kernel that is as fast because it is the same: in all its machine code, or, where it was
+        measured, in all that is timed."""
+        twin = self.artifacts.get(artifact_sha) if artifact_sha else None
+        return twin or (self.alike.get(timed_sha) if timed_sha else None)
 
     def family(self, root: int) -> list[int]:
         """All judged members, in the order of their verdicts."""
@@ -102,6 +115,12 @@ class Course:
             if self.due[root] <= 0:
                 del self.due[root]
 
+    def _not_tuned(self, root: int, event: Stillborn) -> None:
+        if event.twin is None:
+            self.due.pop(root, None)  # no numbers left to try
+        else:
+            self.idle_numbers.setdefault(root, []).append(event.numbers)
+
     def _judge(self, event: Proposed) -> None:
         self.fresh.clear()
         self._kin.setdefault(self._root[event.id], []).append(event.id)
@@ -126,11 +145,15 @@ class Course:
 
 
 def credit(operators: Mapping[str, OperatorRecord]) -> dict[str, float]:
-    """Per operator, the gain of its children over their parents per ask; 1.0 is the average of all."""
+    """Per operator, what its children gained over their parents, and how many of its asks led to one.
+
+    1.0 is the average gain per ask of all, of an operator whose every ask leads to a kernel to judge.
+    """
     tries = {name: record.asks for name, record in operators.items() if name != SEED and record.asks}
     gain = sum(operators[name].parent_gain for name in tries)
+    born = {n: (tries[n] - operators[n].stillborn + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
     if gain <= 0:
-        return {}
+        return {name: max(share, CREDIT_FLOOR) for name, share in born.items()}
     mean = gain / sum(tries.values())  # an ask whose child was known already cost a build as well
     shares = {n: (operators[n].parent_gain / mean + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
-    return {name: min(max(share, CREDIT_FLOOR), CREDIT_CEILING) for name, share in shares.items()}
+    return {n: min(max(share * born[n], CREDIT_FLOOR), CREDIT_CEILING) for n, share in shares.items()}

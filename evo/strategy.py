@@ -11,6 +11,7 @@ from deap import base
 from evo.course import SEED, TUNE, Course, credit
 from evo.settings import Settings
 from evo.toolset import Tried, chance, use
+from operators import space, with_values
 from operators.proposal import Brief, Proposal
 from populations.individual import Individual
 from populations.kernel import Kernel
@@ -71,9 +72,7 @@ class Strategy:
         """How many asks go to starting kernels."""
         return len(self._seeds)
 
-    def ask(
-        self, ask: int, state: State, course: Course, planned: Mapping[int, Sequence[Kernel]]
-    ) -> Draft:
+    def ask(self, ask: int, state: State, course: Course, planned: Mapping[int, Sequence[Kernel]]) -> Draft:
         """The draft for this ask; asks up to the number of seeds need no population.
 
         Args:
@@ -90,6 +89,7 @@ class Strategy:
             tried = [(self._kernel_of(id), state.rank(id)) for id in family]
             tried += [(kernel, None) for kernel in planned.get(root, ())]
             leader = (course.leader(root),)
+            tried += [(self._with(leader[0], numbers), None) for numbers in course.idle_numbers.get(root, ())]
             return self._tune(Draft(ask, TUNE, leader, None, rng, "no other numbers to try", tuple(tried)))
         one, other = self._select(state, rng)
         if one is not other and rng.random() < self._settings.crossover:
@@ -137,6 +137,12 @@ class Strategy:
         with chance(rng):
             one, other = self._toolbox.select(list(state.archive), 2)
         return one, other
+
+    def _with(self, id: int, numbers: Sequence[int]) -> Kernel:
+        """The same structure with other numbers."""
+        kernel = self._kernel_of(id)
+        values = dict(zip(space(kernel.source, kernel.language), numbers, strict=True))
+        return Kernel(with_values(kernel.source, values, kernel.language), kernel.language)
 
     def _kernels(self, ids: Sequence[int]) -> tuple[Kernel, ...]:
         return tuple(self._kernel_of(id) for id in ids)

@@ -40,16 +40,31 @@ class Built:
         artifact: the file the judge loads.
         artifact_sha: hash of what will run; equal means the same machine code.
         traits: static facts, e.g. {"vector_bytes": 64, "text_bytes": 1432}.
+        timed_sha: hash of what will run on the timed cases alone; None where there is no telling.
     """
 
     kernel: Kernel
     artifact: Path
     artifact_sha: str
     traits: dict[str, int] = field(default_factory=dict)
+    timed_sha: str | None = None
+
+
+@dataclass(frozen=True)
+class Alike:
+    """A kernel that does the same work on the timed cases as a measured one: it was built no further."""
+
+    timed_sha: str
 
 
 class Target(Protocol):
-    """A device with one problem loaded. A bad kernel is a ``Verdict``, a broken machine a ``DeviceError``."""
+    """A device with one problem loaded. A bad kernel is a ``Verdict``, a broken machine a ``DeviceError``.
+
+    A target may have more, which a search uses where it is there: ``separate``, true where builds disturb no
+    measuring; ``build_unless(admission, known)``, a build that stops with ``Alike`` where ``known`` says that
+    the kernel's ``timed_sha`` was measured before; ``prepare(built)``, which does of a promotion what needs
+    no device. Like ``build`` they may be called from several threads at once.
+    """
 
     @property
     def card(self) -> ProblemCard:

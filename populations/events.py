@@ -44,7 +44,8 @@ class Proposed:
     """An operator made a child that was admitted and is not a duplicate.
 
     ``normal_sha`` is the hash of the source without comments and layout, ``artifact_sha`` that of the machine
-    code (None: it did not build); duplicates are found by them.
+    code (None: it did not build), ``timed_sha`` that of its work on the timed cases alone (None: there is no
+    telling); duplicates are found by them.
     """
 
     ask: int
@@ -59,16 +60,24 @@ class Proposed:
     usd: float = 0.0
     seconds: float = 0.0
     artifact_sha: str | None = None
+    timed_sha: str | None = None
 
 
 @dataclass(frozen=True)
 class Stillborn:
-    """An ask without an evaluation: no place to apply the operator, a duplicate, or refused at admission."""
+    """An ask without an evaluation: no place to apply the operator, a duplicate, or refused at admission.
+
+    Of a child that was built and does the work of an earlier kernel, the ``twin``, the hash of its source is
+    kept, and its tuning numbers: it is not built again, and the numbers are not tried again.
+    """
 
     ask: int
     operator: str
     parents: tuple[int, ...]
     reason: str
+    normal_sha: str | None = None
+    twin: int | None = None
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class State:
         return min(claimed, key=standing, default=self.archive.best)
 
     def seen(self, normal_sha: str) -> bool:
-        """Whether a kernel with this hash (without comments and layout) was proposed before."""
+        """Whether a kernel with this hash (without comments and layout) was built before."""
         return _short(normal_sha) in self._seen
 
     def rank(self, id: int) -> float | None:
@@ -184,6 +184,8 @@ class State:
             case Stillborn():
                 self._asked(event.ask, event.operator).stillborn += 1
                 self.stillborn += 1
+                if event.normal_sha is not None:
+                    self._seen.add(_short(event.normal_sha))
             case Judged(id, verdict):
                 self._judged(id, verdict)
             case Promoted(id, verdict):
