@@ -23,6 +23,7 @@ from fitness.judge import baselines
 from fitness.judge.course import Course
 from fitness.judge.cuda import probes
 from fitness.judge.cuda.plans import FIRST_S, PlanLauncher, Watch, Watched
+from fitness.judge.cuda.roofline import roofline
 from fitness.judge.cuda.sets import DeviceSets
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import move_to, place
@@ -41,7 +42,6 @@ GAUGE_BYTES, GAUGE_COPIES = 256 << 20, 4
 PROBE_ROUNDS = 7
 ROOM = 1.15  # above the bandwidth of the probes: an honest kernel read 1.10 times as fast on an H200
 BELOW_BASELINE = 0.95  # of the strongest baseline's time lies the floor, at the most
-PRODUCT = 8192  # order of the matrix product that tells the peak rate
 FLOAT32_SHARE = 1 / 6  # of the bfloat16 rate that products of float32 accuracy can reach
 
 Enqueue = Callable[[], object]
@@ -158,9 +158,10 @@ class CudaRig:
         nbytes = min(sum(spec.nbytes for spec in case.arguments), PROBE_BYTES)
         bandwidth = ROOM * probes.bandwidth(nbytes, _best)
         narrow = all(spec.dtype in ("bfloat16", "float16") for spec in case.inputs)
-        rate = _product_rate() * (1.0 if narrow else FLOAT32_SHARE)
-        slowest = max(case.bytes / bandwidth, (case.flops or 0) / rate)
-        return Floor(case.name, course.policy, min(slowest, BELOW_BASELINE * seconds), bandwidth / 1e9)
+        roof = roofline(_best)
+        rate = 1e12 * roof.product_tflops * (1.0 if narrow else FLOAT32_SHARE)
+        slowest = min(max(case.bytes / bandwidth, (case.flops or 0) / rate), BELOW_BASELINE * seconds)
+        return Floor(case.name, course.policy, slowest, bandwidth / 1e9, roof)
 
     def least_block_s(self, course: Course) -> float:  # noqa: ARG002
         """See Rig."""
@@ -330,14 +331,6 @@ def _health() -> None:
     copied = torch.equal(numbers.to(place()).cpu(), numbers)
     if not (copied and bool(((ones @ ones) == 64).all())):
         raise DeviceError("the GPU gives wrong answers to a copy or a product; reset or replace it")
-
-
-@cache
-def _product_rate() -> float:
-    """Floating-point operations per second of a large bfloat16 product."""
-    a, b = (torch.randn(PRODUCT, PRODUCT, dtype=torch.bfloat16, device=place()) for _ in range(2))
-    out = torch.empty_like(a)
-    return 2 * PRODUCT**3 / _best(lambda: torch.mm(a, b, out=out))
 
 
 def _best(enqueue: Enqueue) -> float:
