@@ -77,6 +77,11 @@ MISTAKES = {
     "no get_init_inputs": (HEAD + model() + inputs(), "has no get_init_inputs; add"),
     "Model is no module": (HEAD + "class Model: pass\n" + inputs() + INIT, "not a torch.nn.Module"),
     "import fails": ("import no_such_module\n", r"file\.py:1: the file raised ModuleNotFoundError"),
+    "baselines without functions": (extra("BASELINES = {'cublas': 3}\n"), r"BASELINES is .*; give"),
+    "a baseline with a name that is taken": (
+        extra("BASELINES = {'eager': len}\n"),
+        "BASELINES names one 'eager'; choose another name",
+    ),
     "exits": ("raise SystemExit(3)\n", "the file raised SystemExit: 3"),
     "get_inputs raises": (drawing("[torch.rand(N, 4)[99]]"), r":8: get_inputs\(\) raised IndexError"),
     "strings": (drawing("['a']"), "returns a str; return tensors and numbers only"),

@@ -1,4 +1,7 @@
-"""What a kernel must beat: PyTorch eager and ``torch.compile``, gated and timed like a candidate."""
+"""What a kernel must beat, gated and timed like a candidate.
+
+PyTorch eager, ``torch.compile``, and what the problem file names: a vendor's library, an expert's kernel.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from fitness.judge.course import Course
 from fitness.judge.gate import describe, judged
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import in_place, place
+from fitness.judge.usercode import user_code
+from fitness.target import ProblemError
 
 Call = Callable[[], object]
 NAMES = ("eager", "torch.compile")
@@ -25,12 +30,15 @@ def calls(
     """One ready call per argument set, reading the set's own buffers.
 
     Args:
-        name: one of ``NAMES``, or ``MAX_AUTOTUNE``.
+        name: one of ``NAMES``, ``MAX_AUTOTUNE``, or one that the problem file names.
         loaded: the case.
         sets: inputs and parameters of each set.
     """
     if name == "eager":
         return [_placed(partial(loaded.bind(parameters), *inputs)) for inputs, parameters in sets]
+    if name in loaded.named_baselines:
+        named = loaded.named_baselines[name]
+        return [_placed(partial(named, *inputs, *parameters)) for inputs, parameters in sets]
     mode = "max-autotune-no-cudagraphs" if name == MAX_AUTOTUNE else None
     compiled = torch.compile(loaded.functional, dynamic=False, mode=mode)
     return [_placed(partial(compiled, *inputs, *parameters)) for inputs, parameters in sets]
@@ -79,8 +87,15 @@ class Standing:
 def standing(name: str, loaded: LoadedCase, key: str) -> Standing:
     """A baseline through the same gate as a candidate; one that fails is shown, not counted."""
     draw = loaded.draw(key)
+    call = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]
     try:
-        found = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]()
+        if name in loaded.named_baselines:
+            with user_code(loaded.program.where, f"BASELINES[{name!r}]", "mend it or leave it out"):
+                found = call()
+        else:
+            found = call()
+    except ProblemError as why:
+        return Standing(False, False, str(why))
     except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as why:
         return Standing(False, False, f"did not run: {str(why).splitlines()[0][:160]}")
     comparison = judged(loaded, draw, loaded.flatten(found))

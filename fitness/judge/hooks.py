@@ -1,4 +1,4 @@
-"""A problem file's optional hooks: ``get_cases SIZES POLICY TOLERANCE flops_and_bytes``."""
+"""A problem file's optional hooks: ``get_cases SIZES POLICY TOLERANCE BASELINES flops_and_bytes``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fitness.judge.usercode import user_code
 from fitness.target import ProblemError
 from populations.verdict import POLICIES
 
+TAKEN = ("eager", "torch.compile", "max-autotune")  # names of baselines that every problem has
 KEYS = ("name", "constants", "distribution", "held_out", "timed")
 
 
@@ -139,6 +140,21 @@ def check_tolerance(program: Program) -> None:
             f"{program.where}: TOLERANCE is {str(tolerance)[:60]!r}; give an operation of the table, "
             "{'atol': …, 'rtol': …}, or a function"
         )
+
+
+def check_baselines(program: Program) -> None:
+    """Refuse a ``BASELINES`` that can't be one.
+
+    Raises:
+        ProblemError: it is no dictionary of functions, or takes the name of a baseline that is always there.
+    """
+    named = getattr(program.module, "BASELINES", {})
+    todo = 'give {"name": function}, called with the inputs and then the parameters'
+    if not isinstance(named, Mapping) or not all(map(callable, named.values())):
+        raise ProblemError(f"{program.where}: BASELINES is {str(named)[:60]!r}; {todo}")
+    for name in named:
+        if not isinstance(name, str) or name in TAKEN:
+            raise ProblemError(f"{program.where}: BASELINES names one {name!r}; choose another name")
 
 
 def with_work(program: Program, case: Case) -> Case:

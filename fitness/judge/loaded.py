@@ -189,6 +189,11 @@ class LoadedCase:
         """Outputs of the model as the user wrote it, in the given dtypes."""
         return self._program.run(inputs, parameters)
 
+    @property
+    def named_baselines(self) -> dict[str, Callable[..., Any]]:
+        """``BASELINES`` of the file: a vendor's library, an expert's kernel, of inputs and then parameters."""
+        return dict(getattr(self._program.module, "BASELINES", {}))
+
     def model_over(self, parameters: Sequence[Tensor]) -> nn.Module:
         """A fresh model in eval mode whose parameters and buffers are the given tensors themselves."""
         return self._program.model_over(parameters)

@@ -23,6 +23,7 @@ from fitness.judge.bounds import describe
 from fitness.judge.derive import derived_cases
 from fitness.judge.hooks import (
     Plan,
+    check_baselines,
     check_tolerance,
     declared_cases,
     declared_policy,
@@ -88,6 +89,7 @@ def load(
     source, given = _sized(spec, target)
     policy = declared_policy(given)
     check_tolerance(given)
+    check_baselines(given)
     declared = declared_cases(given, source, seed)
     plans = declared or [Plan(GIVEN, {}, timed=True)]
     cases, signature = _checked(source, plans)

@@ -1,7 +1,7 @@
 """Whether timed outputs hold, in one pass over memory: bound and comparison fused by PyTorch's compiler.
 
-The comparison of ``fitness.judge.compare`` makes a dozen passes, and a GPU spends more time on them than on the
-kernel that they check. The fused one may only say that all is well; whatever it does not like is looked at again.
+The comparison of ``fitness.judge.compare`` makes a dozen passes, and a GPU spends more time on them than on
+the kernel that they check. The fused one may only say that all is well; what it doubts is looked at again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fitness.judge.bounds import bounds
 from fitness.judge.loaded import NARROW, LoadedCase
 
-# Of a kernel's outputs, the reference's float32 ones, inputs and parameters in float32: worst error over bound.
+# Of a kernel's outputs, the reference's float32 ones, inputs and parameters: the worst error over its bound.
 Worst = Callable[[list[Tensor], list[Tensor], list[Tensor], list[Tensor]], Tensor]
 TINY = 2.0**-149
 MOST_STEPS = 100

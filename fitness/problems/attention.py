@@ -50,6 +50,14 @@ class Model(nn.Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
+def cudnn(q, k, v):
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.CUDNN_ATTENTION):
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+BASELINES = {"cudnn": cudnn}
+
+
 def get_inputs():
     q = torch.randn(BATCH, HEADS, LENGTH, DIM, dtype=DTYPE)
     k, v = (torch.randn(BATCH, KV_HEADS, LENGTH, DIM, dtype=DTYPE) for _ in range(2))
