@@ -319,8 +319,8 @@ class Coordinator:
         return [*best, *sorted(seeds, key=lambda id: -(self._state.rank(id) or 0.0))[:1]]
 
     def _closing_s(self) -> float:
-        """Wall time that the closing measurements will take, by the longest promotion so far."""
-        return 1.1 * (self._settings.finalists + 1) * self._course.longest_promotion_s
+        """Wall time that the closing measurements will take, by what promotions took so far."""
+        return 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
 
     def _kernel(self, id: int) -> Kernel:
         return self._log.kernel(self._log.proposed(id).source_sha)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
@@ -51,6 +52,7 @@ class Course:
         self.seeds: list[int] = []
         self.promotion_s = 0.0
         self.longest_promotion_s = 0.0
+        self._claims_s: list[float] = []  # of the promotions that led to a claim
 
     def apply(self, event: Event) -> None:
         """Take in an event that the state has taken in; constant time."""
@@ -69,6 +71,13 @@ class Course:
                 self.fresh.add(id)
                 self.promotion_s += verdict.device_s
                 self.longest_promotion_s = max(self.longest_promotion_s, verdict.device_s)
+                if verdict.status is Outcome.MEASURED:
+                    self._claims_s.append(verdict.device_s)
+
+    @property
+    def usual_promotion_s(self) -> float:
+        """Device time that a claim usually takes: one with rounds taken again says little of the next."""
+        return statistics.median(self._claims_s) if self._claims_s else self.longest_promotion_s
 
     def twin(self, artifact_sha: str | None, timed_sha: str | None) -> int | None:
         """An earlier kernel that is as fast because it is the same: in all its machine code, or, where it was
