@@ -17,8 +17,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 CONFIG = {
     "BLOCK_M": 128,
-    "BLOCK_N": 128,
-    "num_warps": 8,
+    "BLOCK_N": 64,
+    "num_warps": 4,
     "num_stages": 2,
     "maxnreg": 255,
 }

@@ -3,9 +3,9 @@
 Written for kernel-evo from the definition. A program reads its piece of the vector once for ROWS rows and
 adds the products of 16 neighbouring bytes before it adds them to its sums, in float32: few registers, and
 threads exchange nothing in the loop. With STAGES above 1 the matrix is copied to shared memory that many
-steps ahead. SLICE columns a program fill the device where rows are few; a second small launch adds the
-slices' sums in a fixed order. With STREAM at 1 the matrix is the first to leave the caches, at 2 it goes past
-the first of them.
+steps ahead. Programs that follow each other read the same slice of the vector. Where rows are few, slices of
+SLICE columns fill the device; a second small launch adds their sums in a fixed order. With STREAM at 1 the
+matrix is the first to leave the caches, at 2 it goes past the first of them.
 """
 
 import torch
@@ -16,7 +16,7 @@ CONFIG = {
     "ROWS": 2,
     "BLOCK": 4096,
     "SLICE": 65536,
-    "STAGES": 1,
+    "STAGES": 5,
     "STREAM": 0,
     "num_warps": 8,
 }
@@ -37,8 +37,8 @@ def products(
 ):  # fmt: skip
     FIRST: tl.constexpr = "evict_first" if STREAM == 1 else ""
     PAST: tl.constexpr = ".cg" if STREAM == 2 else ""
-    first = tl.program_id(1) * ROWS
-    begin = tl.program_id(0) * SLICE
+    first = tl.program_id(0) * ROWS
+    begin = tl.program_id(1) * SLICE
     column = tl.arange(0, BLOCK // WIDE)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
     a += first.to(tl.int64) * k + column
     b += column
@@ -56,7 +56,7 @@ def products(
             left = tl.load(at, mask=column < end, other=0.0, eviction_policy=FIRST, cache_modifier=PAST)
             added += (sums[row] + tl.sum(left.to(tl.float32) * right, axis=1),)
         sums = added
-    partial += tl.program_id(0) * m + first
+    partial += tl.program_id(1) * m + first
     for row in tl.static_range(ROWS):
         tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first)
 
@@ -75,7 +75,7 @@ def kernel_function(a, b):
     slices = triton.cdiv(k, CONFIG["SLICE"])
     out = torch.empty((m, 1), dtype=a.dtype, device=a.device)
     partial = torch.empty((slices, m), dtype=torch.float32, device=a.device)
-    grid = (slices, triton.cdiv(m, CONFIG["ROWS"]))
+    grid = (triton.cdiv(m, CONFIG["ROWS"]), slices)
     wide = 16 // a.element_size()  # elements of one 16-byte load
     products[grid](a, b, partial, m, k, WIDE=wide, **CONFIG)
     padded = triton.next_power_of_2(slices)
