@@ -47,7 +47,7 @@ def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
 
     with populations.open(run) as opened:
         member = opened.get(id)
-        verdict, source = member.verdict, member.source
+        verdict, source, calibration = member.verdict, member.source, opened.calibration
         if as_json:
             saying.data(
                 {**_member(member), "verdict": verdict.to_json() if verdict else None, "source": source},
@@ -57,7 +57,8 @@ def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
     if verdict is not None:
         from evo.tables import print_verdict
 
-        print_verdict(verdict, f"kernel {member.id} ({member.operator}, {member.rationale})")
+        roofline = calibration.roofline if calibration else None
+        print_verdict(verdict, f"kernel {member.id} ({member.operator}, {member.rationale})", roofline)
     print(source)
 
 

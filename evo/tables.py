@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evo import saying
+from evo.profiles import profile_lines
 from evo.summary import Comparison, Standing, claimed_interval, standing
+from populations.calibration import Roofline
 from populations.run import Member, Run
 from populations.verdict import POLICIES, Outcome, Timing, Verdict
 
@@ -50,8 +52,8 @@ def print_members(members: Iterable[Member], title: str) -> None:
     _console().print(table)
 
 
-def print_verdict(verdict: Verdict, name: str) -> None:
-    """One kernel's verdict: what, where, why, and how fast."""
+def print_verdict(verdict: Verdict, name: str, roofline: Roofline | None = None) -> None:
+    """One kernel's verdict: what, where, why, how fast, and what its device functions are made of."""
     console = _console()
     console.print(f"{name}: {verdict.status} ({verdict.stage}): {verdict.reason}", soft_wrap=True)
     table = Table(box=SIMPLE_HEAD)
@@ -70,6 +72,8 @@ def print_verdict(verdict: Verdict, name: str) -> None:
         )
     if verdict.general is False:
         console.print(f"not general: fails on {verdict.not_general}")
+    for line in profile_lines(verdict, roofline):
+        console.print(line, soft_wrap=True)
 
 
 def times(speedup: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +110,15 @@ class CudaTarget:
     def _lowered(self, kernel: Kernel, cases: tuple[Case, ...]) -> Built | Verdict:
         assert self._lowering is not None
         lowered = self._lowering.lower(kernel, cases, self._entry)
-        return lowered if isinstance(lowered, Verdict) else lowered.built
+        return lowered if isinstance(lowered, Verdict) else self._lowering.built(lowered, cases)
 
     def _verdict(self, what: str, built: Built) -> Verdict:
         try:
-            return Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
+            verdict = Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
         except KernelEndedJudge as end:
             self._judge = None
-            return Verdict(end.outcome, Stage.SEARCH_GATE, end.reason, isolation="plan")
+            verdict = Verdict(end.outcome, Stage.SEARCH_GATE, end.reason, isolation="plan")
+        return replace(verdict, profile=built.profile)
 
     def _ask(self, request: dict[str, Any], limit_s: float) -> Any:
         if self._judge is None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -21,8 +21,10 @@ from fitness.lowering.binaries import Binaries, Uncompilable
 from fitness.lowering.children import ChildError, Children, Tally
 from fitness.lowering.confinement import Limits
 from fitness.lowering.cut import Cut, CutError, Scope, cut
+from fitness.lowering.disassembly import Disassembly
 from fitness.lowering.facts import CARDS
 from fitness.lowering.jobs import TRACE, TRACE_ANSWER, Refusal, Traced, TraceJob
+from fitness.lowering.profiles import Profiler
 from fitness.lowering.store import Made, Shelf, Store
 from fitness.lowering.tidy import without_unused
 from fitness.plan import LaunchPlan
@@ -112,6 +114,7 @@ class Lowering:
             most=cores or len(os.sched_getaffinity(0)),
         )
         self._binaries = Binaries(self._children, store, arch)
+        self._profiler = Profiler(Disassembly(arch, sandboxed=sandboxed), arch)
 
     def lower(self, kernel: Kernel, cases: Sequence[Case], entry: str | None = None) -> Lowered | Verdict:
         """The plan of a source on all cases, or why there is none.
@@ -142,6 +145,12 @@ class Lowering:
             if isinstance(made, Verdict):
                 return made
             return Lowered(kernel, self._plans.put(key, made.folder), made.plan)
+
+    def built(self, lowered: Lowered, cases: Sequence[Case]) -> Built:
+        """What a target hands on: with the profile of the first timed case, else of the first one."""
+        name = next((case.name for case in cases if case.timed), cases[0].name)
+        profile = self._profiler.profile(lowered.plan, lowered.folder, lowered.plan.case(name))
+        return replace(lowered.built, profile=profile)
 
     @property
     def tally(self) -> Mapping[str, Tally]:
