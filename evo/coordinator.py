@@ -31,6 +31,7 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
+KNOWN_SOURCE = "a duplicate of an earlier kernel"
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
@@ -253,7 +254,12 @@ class Coordinator:
         return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
 
     def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned)
+        asked = self._asked(ask, batch)
+        batch.add(asked, self._course)
+        return asked
+
+    def _asked(self, ask: int, batch: Batch) -> Stillborn | Birth:
+        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned, batch.spent)
         reason = draft.reason
         for attempt in range(1, ATTEMPTS + 1):
             if draft.proposal is None:
@@ -263,9 +269,8 @@ class Coordinator:
                 reason = admission.reason
                 break
             if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                batch.add(draft, admission, self._course)
                 return draft, admission
-            reason = "a duplicate of an earlier kernel"
+            reason = KNOWN_SOURCE
             draft = self._strategy.onward(draft, self._state, attempt)
         return _stillborn(draft, reason)
 
