@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from fitness.judging import (
     search_cases,
 )
 from fitness.lowering import source
-from fitness.lowering.client import Lowering
-from fitness.target import Admission, Built
+from fitness.lowering.client import Lowered, Lowering
+from fitness.target import Admission, Alike, Built
 from populations.calibration import Calibration
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
@@ -91,12 +92,23 @@ class CudaTarget:
         """See Target: plans of the cases that a search shows."""
         return self._lowered(admission.kernel, search_cases(self._card))
 
+    def build_unless(self, admission: Admission, known: Callable[[str], bool]) -> Built | Alike | Verdict:
+        """See Target."""
+        assert self._lowering is not None
+        cases = search_cases(self._card)
+        lowered = self._lowering.lower_unless(admission.kernel, cases, known, self._entry)
+        return self._lowering.built(lowered, cases) if isinstance(lowered, Lowered) else lowered
+
+    def prepare(self, built: Built) -> None:
+        """See Target: lowers for all cases; only what the search's cases did not need is compiled."""
+        self._lowered(built.kernel, self._card.cases)
+
     def screen(self, built: Built) -> Verdict:
         """See Target."""
         return self._verdict("screen", built)
 
     def promote(self, built: Built) -> Verdict:
-        """See Target: lowered for all cases; only what the search's cases did not need is compiled."""
+        """See Target: lowered for all cases, unless ``prepare`` has done it."""
         whole = self._lowered(built.kernel, self._card.cases)
         return self._verdict("promote", whole) if isinstance(whole, Built) else whole
 
