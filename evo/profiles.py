@@ -19,8 +19,12 @@ def profile_lines(verdict: Verdict, roofline: Roofline | None) -> Iterator[str]:
         roofline: of the device that it was timed on; None: not measured.
     """
     yield from static_lines(verdict.profile)
-    if roofline is None:
-        return
+    if roofline is not None:
+        yield from place_lines(verdict, roofline)
+
+
+def place_lines(verdict: Verdict, roofline: Roofline) -> Iterator[str]:
+    """Where a kernel stands under a roofline, a line a timed case."""
     for case in verdict.cases:
         for timing in case.timings[:1]:
             at = roofline.position(timing.gbps, timing.tflops)
@@ -31,7 +35,7 @@ def profile_lines(verdict: Verdict, roofline: Roofline | None) -> Iterator[str]:
 def static_lines(profile: Sequence[KernelProfile]) -> Iterator[str]:
     """Two lines a device function."""
     for one in profile:
-        yield f"{one.name}{_times(one.launches)}: {', '.join(_resources(one))}"
+        yield f"{one.name}{_times(one.launches)}: {', '.join(_resources(one)) or 'nothing is known'}"
         if one.mix is not None:
             most = sorted(one.mix.items(), key=lambda item: -item[1])
             shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in most[:SHOWN])
