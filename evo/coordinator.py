@@ -114,6 +114,7 @@ class Coordinator:
             self._crown()
             while (why := self.finished()) is None:
                 self.step()
+            self._stream.drop()
             self._crowned()
             self._close()
             self._tell(Stopped(why))

@@ -127,6 +127,14 @@ class Stream:
         self._until(ask.screening)
         return self._device.screened(built, ask.screening)
 
+    def drop(self) -> None:
+        """No more is wanted: what waits for a core or for the device is not begun."""
+        for ask in self._asks:
+            for asked in (ask.build, ask.screening):
+                if asked is not None:
+                    asked.future.cancel()
+        self._asks.clear()
+
     def settle(self) -> None:
         """The oldest ask has ended."""
         self._asks.popleft()
