@@ -42,7 +42,7 @@ def verdict_summary(
     whole = verdict.to_json()
     keys = ("status", "stage", "reason", "evidence", "general", "not_general", "numerics", "isolation")
     return {
-        **{key: whole[key] for key in keys},
+        **{key: whole[key] for key in (*keys, "profile")},
         "timed": verdict.timed,
         "language": language,
         "target": target,

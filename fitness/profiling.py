@@ -66,6 +66,8 @@ def device() -> Device:
     """
     with machine.lease("cuda", LEASE_S):
         status, out, err = _ran([*WATCHED, "device"], DEVICE_S)
+    if status is None:
+        raise DeviceError(f"looking at the GPU took longer than {DEVICE_S:.0f} s")
     if status != 0:
         raise DeviceError(_last_line(err) or f"looking at the GPU ended with status {status}")
     told = json.loads(_last_line(out))

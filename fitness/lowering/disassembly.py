@@ -86,6 +86,7 @@ class Disassembly:
             if words is None:
                 return False
             self._words |= words
+        self._words |= _read(self._kept)  # another process may have learnt others
         surely = {key: word for key, word in self._words.items() if word != UNKNOWN}
         keep(self._kept, json.dumps(surely).encode())
         return True
