@@ -112,7 +112,7 @@ def verify(
     else:
         from evo.tables import print_verdict
 
-        print_verdict(verdict, str(kernel))
+        print_verdict(verdict, str(kernel), export=told["export"])
     # Where nothing can be timed, right is all that a kernel can be.
     saying.end(told["status"] == ("measured" if told["numerics"] == "device" else "correct"))
 

@@ -16,15 +16,30 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from pydantic import TypeAdapter
+
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
+from evo.export import body, cases_passed, refused
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import AHEAD, Batch, Birth, Stream
+from fitness.card import ProblemCard
 from fitness.target import Admission, Alike, Built, Target
 from operators import configuration
 from populations.calibration import Calibration
-from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
+from populations.events import (
+    Calibrated,
+    Event,
+    Exported,
+    Judged,
+    Promoted,
+    Proposed,
+    Resumed,
+    Stillborn,
+    Stopped,
+)
+from populations.export_check import Agreement
 from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.log import EventLog
@@ -117,6 +132,7 @@ class Coordinator:
             self._stream.drop()
             self._crowned()
             self._close()
+            self._confirm()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
             self._tell(Stopped("interrupted"))
@@ -317,6 +333,31 @@ class Coordinator:
             if not stale:
                 break
             self._promote(stale[0])
+
+    def _confirm(self) -> None:
+        """Run the best kernel's exported file. One that does other things falls, and the next is run."""
+        for _ in range(self._settings.finalists + 1):
+            best = self._state.best
+            if best is None or best.verdict is None or not self._state.champion(best.id):
+                return
+            known = self._state.exports.get(best.id)
+            if known is not None and known.agreement is not Agreement.UNCHECKED:
+                return
+            self._watcher.doing("running what is exported")
+            kernel, passed = self._kernel(best.id), cases_passed(best.verdict)
+            text = body(kernel, best.verdict, self._card(), promoted=True)
+            check = self._device.check_export(text, kernel, passed)
+            if check is None:
+                return
+            self._tell(Exported(best.id, check))
+            if check.agreement is not Agreement.DIFFERENT:
+                return
+            self._tell(Promoted(best.id, refused(best.verdict, check)))
+            self._close()
+
+    def _card(self) -> ProblemCard:
+        assert self._state.started is not None
+        return TypeAdapter(ProblemCard).validate_python(self._state.started.card)
 
     def _finalists(self) -> list[int]:
         """The best few and the best starting kernel."""

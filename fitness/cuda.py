@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from fitness import native
 from fitness.card import Case, ProblemCard
+from fitness.exported.client import ExportRun, Subject
 from fitness.judging import (
     CALIBRATE_S,
     JUDGE_S,
@@ -22,9 +23,11 @@ from fitness.judging import (
     search_cases,
 )
 from fitness.lowering import source
+from fitness.lowering.children import PASSED_ON
 from fitness.lowering.client import Lowered, Lowering
-from fitness.target import Admission, Alike, Built
+from fitness.target import Admission, Alike, Built, DeviceError
 from populations.calibration import Calibration
+from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
 
@@ -36,6 +39,7 @@ class CudaTarget:
 
     Attributes:
         separate: builds use the CPU alone, so they may go on while the device measures.
+        said: what the process that ran the last exported file printed, and why it could not.
 
     Args:
         problem: name of a built-in problem, or path of a problem file.
@@ -66,6 +70,7 @@ class CudaTarget:
         self._entry = entry
         self._request = {"problem": problem, "seed": seed, "folder": str(folder), "sandboxed": sandboxed}
         self._judge: Judge | None = None
+        self.said = ""
         self._card = TypeAdapter(ProblemCard).validate_python(self._open())
         self._lowering: Lowering | None = None
         try:
@@ -111,6 +116,28 @@ class CudaTarget:
         """See Target: lowered for all cases, unless ``prepare`` has done it."""
         whole = self._lowered(built.kernel, self._card.cases)
         return self._verdict("promote", whole) if isinstance(whole, Built) else whole
+
+    def check_export(self, text: str, kernel: Kernel, passed: Collection[str]) -> ExportCheck:
+        """See Target: the file runs in a sandboxed child, which has the device while the judge waits."""
+        whole = self._lowered(kernel, self._card.cases)
+        if isinstance(whole, Verdict):
+            return ExportCheck(Agreement.UNCHECKED, f"its kernel was not lowered again: {whole.reason}")
+        run = ExportRun(
+            Subject(text, self._entry, whole.artifact, self._card, frozenset(passed)),
+            lambda request: self._ask(request, JUDGE_S),
+            self._folder,
+            {name: os.environ[name] for name in (*PASSED_ON, *GPU_PASSED_ON) if name in os.environ},
+            sandboxed=self._sandboxed,
+        )
+        try:
+            return run.check()
+        except KernelEndedJudge as end:
+            self._judge = None
+            return ExportCheck(Agreement.UNCHECKED, f"the plan was run beside it and {end.reason}")
+        except DeviceError as why:
+            return ExportCheck(Agreement.UNCHECKED, str(why))
+        finally:
+            self.said = run.said
 
     def close(self) -> None:
         """See Target."""

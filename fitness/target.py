@@ -66,7 +66,9 @@ class Target(Protocol):
     A target may have more, which a search uses where it is there: ``separate``, true where builds disturb no
     measuring; ``build_unless(admission, known)``, a build that stops with ``Alike`` where ``known`` says that
     the kernel's ``timed_sha`` was measured before; ``prepare(built)``, which does of a promotion what needs
-    no device. Like ``build`` they may be called from several threads at once.
+    no device. Like ``build`` they may be called from several threads at once. ``check_export(text, kernel,
+    passed)`` runs the exported file of a promoted kernel once beside what was measured, on cases that it
+    passed, and returns an ``ExportCheck``; a target without it exports what it measures as it is.
     """
 
     @property
