@@ -5,8 +5,9 @@
 
 For each problem its champion in the folder (PROBLEM.py, as benchmarks/gpu_table.py leaves them), else its
 first Triton seed. Each row is kept in OUT/profiles/PROBLEM.json; a row that is there is not made again, but
-with ``--again``. What fails prints its reason, and the others go on; ``--debug`` prints all that ncu said.
-Status 1 where a row has no counters. Less than a minute a problem, most of it loading; no clock is changed.
+with ``--again``. What fails prints its reason and the last that was said, and the others go on; ``--debug``
+prints all that ncu said. An occupancy bound that ncu does not share is printed as DIFFERS. Status 1 where a row
+has no counters. Less than a minute a problem, most of it loading; no clock is changed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from populations.kernel import Kernel
 from populations.seeds import problems_with_seeds, seeds
 
 FOLDER = "profiles"
+SAID = 3000  # characters of what was said that a failure shows
 COLUMNS = (
     "problem", "kernel", "function", "registers", "spilled", "shared", "occupancy ≤", "limiter",
     "instructions", "most of them", "µs (ncu)", "memory %", "L2 hits %", "occupancy %", "issue %", "tensor %",
@@ -50,8 +52,13 @@ def made(problem: str, folder: Path, gpu: Device, options: argparse.Namespace) -
     source, name = source_of(problem, folder)
     started = time.monotonic()
     _, found = examined(Kernel(source, "triton"), problem, 0, not options.unsandboxed, gpu)
-    if options.debug:
-        print(found.said, file=sys.stderr)
+    if options.debug or found.counters is None:
+        print(found.said if options.debug else found.said[-SAID:], file=sys.stderr)
+    bounds = {one.kernel: one.occupancy_bound for one in found.counters or ()}
+    for one in found.static:
+        theirs = bounds.get(one.name)
+        if one.occupancy is not None and theirs is not None and abs(one.occupancy - theirs) > 0.005:
+            print(f"  DIFFERS: {one.name}: bound {one.occupancy:.4f}, by ncu {theirs:.4f}", file=sys.stderr)
     for line in lines(gpu, found, None):
         print(f"  {line}", file=sys.stderr, flush=True)
     print(f"  {problem}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)

@@ -119,6 +119,7 @@ def counted(one: Counters) -> Iterator[str]:
     shares = (
         ("L2 hits", one.l2_hits),
         ("occupancy", one.occupancy),
+        ("of at most", one.occupancy_bound),
         ("issue slots", one.issue_slots),
         ("tensor pipe", one.tensor),
     )

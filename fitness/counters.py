@@ -23,6 +23,7 @@ METRICS = {  # field → names that metrics have had for it, the first one is as
     "dram_write_bytes": ("dram__bytes_write.sum",),
     "l2_hits": ("lts__t_sector_hit_rate.pct",),
     "occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
+    "occupancy_bound": ("sm__maximum_warps_per_active_cycle_pct",),
     "issue_slots": (
         "sm__inst_issued.avg.pct_of_peak_sustained_active",
         "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -68,6 +69,7 @@ class Counters:
         dram_read_bytes, dram_write_bytes: moved from and to device memory.
         l2_hits: share of requests that the L2 cache answered.
         occupancy: warps that were resident as a share of what the multiprocessors hold, while active.
+        occupancy_bound: the most that it could have been, by ncu's own calculation.
         issue_slots: share of cycles in which an instruction was issued.
         tensor: share of cycles in which the tensor pipe was busy.
         local_read_bytes, local_write_bytes: traffic of local memory: spills.
@@ -82,6 +84,7 @@ class Counters:
     dram_write_bytes: float | None = None
     l2_hits: float | None = None
     occupancy: float | None = None
+    occupancy_bound: float | None = None
     issue_slots: float | None = None
     tensor: float | None = None
     local_read_bytes: float | None = None

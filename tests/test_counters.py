@@ -30,6 +30,7 @@ CELLS = {
     METRICS["dram_write_bytes"][0]: ("byte", "134217728.00"),
     METRICS["l2_hits"][0]: ("%", "50.1"),
     METRICS["occupancy"][0]: ("%", "58.97"),
+    METRICS["occupancy_bound"][0]: ("%", "62.50"),
     METRICS["issue_slots"][0]: ("%", "21"),
     METRICS["tensor"][0]: ("%", "0"),
     METRICS["local_read_bytes"][0]: ("byte", "0"),
@@ -41,8 +42,8 @@ CELLS = {
 }
 READ = Counters(
     "softmax_rows", pytest.approx(61.216e-6), pytest.approx(0.855), 134217728.0, 134217728.0,
-    pytest.approx(0.501), pytest.approx(0.5897), pytest.approx(0.21), 0.0, 0.0, 32.0, "long_scoreboard",
-    pytest.approx(0.6),
+    pytest.approx(0.501), pytest.approx(0.5897), 0.625, pytest.approx(0.21), 0.0, 0.0, 32.0,
+    "long_scoreboard", pytest.approx(0.6),
 )  # fmt: skip
 
 
@@ -201,8 +202,8 @@ def test_what_is_known_is_told_in_lines() -> None:
     assert said[2] == "NVIDIA H200: copy 4000, read 4200, write 3900 GB/s; product 800 TFLOP/s"
     assert said[3] == (
         "softmax_rows: 61.2 µs, memory at 86 % of its peak, 134.2 MB read and 134.2 MB written, "
-        "L2 hits 50 %, occupancy 59 %, issue slots 21 %, tensor pipe 0 %, local memory 0.0 MB, "
-        "waits most for long_scoreboard (60 %)"
+        "L2 hits 50 %, occupancy 59 %, of at most 62 %, issue slots 21 %, tensor pipe 0 %, "
+        "local memory 0.0 MB, waits most for long_scoreboard (60 %)"
     )
     assert said[4] == "merge: nothing was counted"
 
