@@ -6,8 +6,8 @@
 For each problem its champion in the folder (PROBLEM.py, as benchmarks/gpu_table.py leaves them), else its
 first Triton seed. Each row is kept in OUT/profiles/PROBLEM.json; a row that is there is not made again, but
 with ``--again``. What fails prints its reason and the last that was said, and the others go on; ``--debug``
-prints all that ncu said. An occupancy bound that ncu does not share is printed as DIFFERS. Status 1 where a row
-has no counters. Less than a minute a problem, most of it loading; no clock is changed.
+prints all that ncu said. An occupancy bound that ncu does not share is printed as DIFFERS. Status 1 where a
+row has no counters. Less than a minute a problem, most of it loading; no clock is changed.
 """
 
 from __future__ import annotations
