@@ -126,7 +126,8 @@ class Strategy:
         return self._mutate(draft, draft.proposal.kernel, state)
 
     def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
-        child = use(self._toolbox.mutate, (start,), self._brief, draft.rng, credit(state.operators))
+        brief = replace(self._brief, running=_running(draft.parents[0], state))
+        child = use(self._toolbox.mutate, (start,), brief, draft.rng, credit(state.operators))
         if child is None:
             return replace(draft, proposal=None)
         if draft.proposal is None:
@@ -154,3 +155,9 @@ class Strategy:
 
     def _kernels(self, ids: Sequence[int]) -> tuple[Kernel, ...]:
         return tuple(self._kernel_of(id) for id in ids)
+
+
+def _running(id: int, state: State) -> tuple[str, ...]:
+    """Names of the device functions that a kernel of the archive runs where it is timed; empty: not known."""
+    one = state.archive.get(id)
+    return tuple(part.name for part in one.verdict.profile) if one and one.verdict else ()

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fitness import native
+from fitness import machine, native
 from fitness.card import Case, ProblemCard
 from fitness.exported.client import ExportRun, Subject
 from fitness.judging import (
@@ -31,6 +31,7 @@ from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
 
+SPARED = 3  # cores that no build runs on: the judge's, its driver's and the coordinator's
 GPU_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUDA_HOME")
 
 
@@ -75,7 +76,9 @@ class CudaTarget:
         self._lowering: Lowering | None = None
         try:
             facts = self._ask({"do": "device"}, OPEN_S)
-            self._lowering = Lowering(folder, arch=facts["arch"], sandboxed=sandboxed)
+            self._lowering = Lowering(
+                folder, arch=facts["arch"], sandboxed=sandboxed, cores=max(1, machine.cores() - SPARED)
+            )
         except BaseException:
             self.close()
             raise
