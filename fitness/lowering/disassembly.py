@@ -3,7 +3,8 @@
 An instruction is sixteen bytes; which one it is stands in its lowest twelve bits, and the width of an access
 in three more. The disassembler takes a third of a second whatever it is given, so it is only shown one
 instruction of each kind that was never seen before; what it says is kept, per machine. After a few kernels
-nothing is run any more, and a binary costs a millisecond.
+nothing is run any more, and a binary costs a millisecond. (On sm_100 FFMA and FHFMA share a number, and FADD
+and FHADD; each pair is of one class.)
 
 The bytes come from a child that compiled what a candidate wrote, so the disassembler runs in the sandbox.
 """
