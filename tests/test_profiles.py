@@ -140,9 +140,12 @@ def test_what_the_disassembler_refuses_is_other_and_not_remembered(
     whole = bytearray(cubin(softmax[0]))
     code = next(one for one in ELFFile(BytesIO(whole)).iter_sections() if one.name.startswith(".text."))
     whole[code["sh_offset"] : code["sh_offset"] + 16] = b"\xff" * 16
-    found = Disassembly("sm_90").count(bytes(whole))
+    fresh, knowing = Disassembly("sm_90"), Disassembly("sm_90")
+    knowing.count(cubin(softmax[0]))
+    found = fresh.count(bytes(whole))
     assert found is not None
     assert found[UNKNOWN] == 1
+    assert knowing.count(bytes(whole)) == found
     assert class_of(UNKNOWN[0]) == "other"
     (kept,) = (tmp_path / "kernel-evo" / "instructions").iterdir()
     assert "?" not in kept.read_text()
