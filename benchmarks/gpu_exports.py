@@ -111,7 +111,7 @@ def line(row: dict[str, Any]) -> str:
     marks = {True: "yes", False: "no", None: ""}
     same = marks[row.get("bytes_equal")]
     if row.get("within_bound"):
-        same = "within the bound: two runs differ"
+        same = "within the bound: its own runs differ"
     times = ("" if row.get(key) is None else f"{row[key]:.1f}" for key in ("device_us", "wall_us"))
     launches = marks[row.get("launches_equal")]
     why = "" if row["agreement"] == "equal" else row["reason"]

@@ -187,10 +187,10 @@ def test_a_file_that_ends_its_process_costs_itself_alone(beside: Beside, line: s
 
 
 def test_an_endless_file_is_ended(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "WALL_S", 20.0)
+    monkeypatch.setattr(process, "WALL_S", 40.0)
     monkeypatch.setattr(process, "CPU_S", 300)
     check = beside.check(HONEST.replace("pass", "while True: pass"))
-    assert check.reason == "the exported file does not end within 20 s"
+    assert check.reason == "the exported file does not end within 40 s"
 
 
 # ---- bytes, without a device that makes them ---------------------------------------------------------------

@@ -100,7 +100,7 @@ class ExportRun:
             return self._compared(report, looks, scratch, wanted, alike)
 
     def _looks(self, scratch: Path, wanted: Path) -> tuple[tuple[Look, ...], bool]:
-        """The cases with their inputs on the disk, and whether two runs of the plan agree on the first."""
+        """The cases with their inputs on the disk, and whether runs of the plan agree on the first."""
         card, passed = self._subject.card, self._subject.passed
         cases = [
             case
@@ -156,7 +156,7 @@ class ExportRun:
             return self._told(Agreement.DIFFERENT, f"the exported file gives a {held['reason']}", **known)
         return self._told(
             Agreement.EQUAL,
-            "the same launches; outputs within the bound, as two runs of the plan differ",
+            "the same launches; outputs within the bound, as runs of the plan differ",
             **known,
         )
 
