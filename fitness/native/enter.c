@@ -94,6 +94,8 @@ void enter_with_device(const char *scratch, const char *const *reads, const char
     int rules = rules_for(scratch, reads);
     if (memory) landlock_allow(rules, "/dev/shm", landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
     if (processes) landlock_allow(rules, "/proc", FS_READ | FS_READ_DIR);
+    /* CUDA names its threads, and gives up where it cannot: /proc/self/task/N/comm. */
+    landlock_allow(rules, "/proc/self", FS_READ | FS_READ_DIR | FS_WRITE | FS_TRUNCATE);
     for (; *devices; devices++) landlock_allow(rules, *devices, FS_READ | FS_WRITE | FS_READ_DIR | FS_IOCTL);
     for (; *facts; facts++) landlock_allow(rules, *facts, FS_READ | FS_READ_DIR);
     need(landlock_enter(rules), "Landlock");

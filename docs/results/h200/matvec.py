@@ -3,9 +3,9 @@
 Written for kernel-evo from the definition. A program reads its piece of the vector once for ROWS rows and
 adds the products of 16 neighbouring bytes before it adds them to its sums, in float32: few registers, and
 threads exchange nothing in the loop. With STAGES above 1 the matrix is copied to shared memory that many
-steps ahead. SLICE columns a program fill the device where rows are few; a second small launch adds the
-slices' sums in a fixed order. With STREAM at 1 the matrix is the first to leave the caches, at 2 it goes past
-the first of them.
+steps ahead. Programs that follow each other read the same slice of the vector. Where rows are few, slices of
+SLICE columns fill the device; a second small launch adds their sums in a fixed order. With STREAM at 1 the
+matrix is the first to leave the caches, at 2 it goes past the first of them.
 """
 
 import torch
@@ -16,7 +16,7 @@ CONFIG = {
     "ROWS": 2,
     "BLOCK": 4096,
     "SLICE": 65536,
-    "STAGES": 1,
+    "STAGES": 5,
     "STREAM": 0,
     "num_warps": 8,
 }
@@ -75,8 +75,9 @@ def kernel_function(a, b):
     slices = triton.cdiv(k, CONFIG["SLICE"])
     out = torch.empty((m, 1), dtype=a.dtype, device=a.device)
     partial = torch.empty((slices, m), dtype=torch.float32, device=a.device)
+    grid = (triton.cdiv(m, CONFIG["ROWS"]), slices)
     wide = 16 // a.element_size()  # elements of one 16-byte load
-    products[(triton.cdiv(m, CONFIG["ROWS"]), slices)](a, b, partial, m, k, WIDE=wide, **CONFIG)
+    products[grid](a, b, partial, m, k, WIDE=wide, **CONFIG)
     padded = triton.next_power_of_2(slices)
     merged[(triton.cdiv(m, 16),)](partial, out, m, slices, ROWS=16, SLICES=padded, num_warps=4)
     return out

@@ -37,7 +37,7 @@ def widened(value):
 
 @triton.jit
 def norm_columns(
-    x, out, tiles, CHANNELS: tl.constexpr, AREA: tl.constexpr, PIXELS: tl.constexpr, STREAM: tl.constexpr
+    x, out, tiles: tl.constexpr, CHANNELS: tl.constexpr, AREA: tl.constexpr, PIXELS: tl.constexpr, STREAM: tl.constexpr
 ):
     FIRST: tl.constexpr = "evict_first" if STREAM == 1 else ""
     PAST: tl.constexpr = ".cg" if STREAM == 2 else ""
