@@ -1,0 +1,228 @@
+"""Which operator is asked next: the one whose children gain most for what they cost, as far as is known.
+
+An *arm* is an operator with the model it speaks to. What is known of an arm follows from the events: its
+asks, the gains that its children made (``evo.credit``), and its cost in shares of the run's budgets. Each ask
+draws, for every arm, a chance to gain from what those numbers leave open, and tries the arms in the order of
+drawn gain over cost: arms that are known to be poor are seldom drawn high, arms of which little is known
+often are. This is Thompson sampling of a ratio, as for budgeted bandits (Xia, Li, Qin, Yu and Liu 2015). Only
+the chance is drawn; size and cost are means, for drawing them as well costs more than it finds out. Old asks
+count less and less, because what an operator can still gain changes as the population does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from evo.course import SEED
+from evo.credit import Standings
+from evo.settings import Settings
+from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
+
+MEMORY = 1000.0  # asks of the run after which an ask counts 1/e
+EXPLORED = 0.05  # share of asks that choose without regard to gains: credit is not all that matters
+OWN = 4.0  # what an ask of an arm says of its chance, beside what the average of all arms says
+SIZE_PRIOR = 2.0  # gains of the usual size that an arm starts with
+COST_PRIOR = 1.0  # asks at the usual cost that an arm starts with
+RATE_PRIOR = 4.0  # before anything is known, one ask in so many is thought to gain
+ASK_S = 1.0  # seconds of the machine that an ask takes beside the device: building, or finding a twin
+
+
+@dataclass(frozen=True, order=True)
+class Arm:
+    """An operator, and the model it speaks to ("": it needs none)."""
+
+    operator: str
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What one unit of each expense is worth, in shares of the run's budgets.
+
+    Attributes:
+        ask: of one ask, whether or not it leads to an evaluation.
+        tokens, usd: of one token, one USD.
+        seconds, device_s: of a second of a model, of the device.
+    """
+
+    ask: float = 1.0
+    tokens: float = 0.0
+    usd: float = 0.0
+    seconds: float = 0.0
+    device_s: float = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings, parallel: int = 1) -> Weights:
+        """The weights that the budgets give: what nothing limits costs nothing.
+
+        Args:
+            settings: the budgets.
+            parallel: model requests that may be open at once; they share the wall time.
+        """
+        second = 1.0 / (60.0 * settings.minutes) if settings.minutes else 0.0
+        ask = (1.0 / settings.evaluations if settings.evaluations else 0.0) + ASK_S * second
+        tokens, usd = (1.0 / cap if cap else 0.0 for cap in (settings.tokens, settings.usd))
+        return cls(ask or tokens or usd or 1.0, tokens, usd, second / parallel, second)
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """What an average arm is like: asks without a gain for each with one, size of a gain, cost of an ask."""
+
+    missed: float
+    size: float
+    cost: float
+
+
+@dataclass
+class _Record:
+    """What is known of an arm; all sums count an ask less the older it is."""
+
+    asks: float = 0.0
+    gained: float = 0.0  # asks whose child gained
+    gain: float = 0.0
+    cost: float = 0.0
+    at: int = 0  # the ask up to which the sums have aged
+
+    def aged(self, now: int) -> _Record:
+        if now > self.at:
+            kept = _kept(now - self.at)
+            self.asks *= kept
+            self.gained *= kept
+            self.gain *= kept
+            self.cost *= kept
+            self.at = now
+        return self
+
+    def drawn(self, usual: _Usual, rng: Random) -> float:
+        """A gain per cost that the arm may well have."""
+        # As if it had gained once in as many asks as one needs for a gain on average.
+        missed = usual.missed + OWN * max(0.0, self.asks - self.gained)
+        chance = rng.betavariate(1.0 + OWN * self.gained, max(missed, 1e-9))
+        size = (SIZE_PRIOR * usual.size + self.gain) / (SIZE_PRIOR + self.gained)
+        return chance * size * (self.asks + COST_PRIOR) / (self.cost + COST_PRIOR * usual.cost)
+
+
+@dataclass(frozen=True)
+class _Birth:
+    """A child whose gain is known, or will be."""
+
+    arm: Arm
+    parents: tuple[int, ...]
+    at: int
+    bar: float | None = None
+    gain: float = 0.0
+
+
+class Bandit:
+    """What is known of the arms: a fold over events, each in constant time but for a heap's logarithm.
+
+    Args:
+        weights: what expenses are worth.
+    """
+
+    def __init__(self, weights: Weights | None = None) -> None:
+        self._weights = weights or Weights()
+        self._now = 0  # asks that ended
+        self._arms: dict[Arm, _Record] = {}
+        self._all = _Record()
+        self._standings = Standings()
+        self._births: dict[int, _Birth] = {}  # waiting, or measured
+        self._calls: dict[int, Arm] = {}  # that are open
+
+    def apply(self, event: Event) -> None:
+        """Take in an event."""
+        weights = self._weights
+        match event:
+            case Proposed():
+                arm = self._asked(event.operator, event.model)
+                self._births[event.id] = _Birth(arm, event.parents, self._now)
+                if event.model is None:  # what a model costs is told by its calls
+                    spent = weights.tokens * event.tokens + weights.usd * event.usd
+                    self._count(arm, cost=spent + weights.seconds * event.seconds)
+            case Stillborn():
+                self._asked(event.operator, event.model)
+            case Reserved():
+                self._calls[event.call] = Arm(event.operator, event.model)
+            case Settled():
+                spent = weights.tokens * event.tokens + weights.usd * event.usd
+                self._count(self._calls.pop(event.call), cost=spent + weights.seconds * event.seconds)
+            case Judged(id, verdict):
+                self._count(self._births[id].arm, cost=weights.device_s * verdict.device_s)
+                bar = self._standings.bar(self._births[id].parents)
+                if (now := self._standings.note(id, verdict)) is None:
+                    del self._births[id]
+                else:
+                    self._credit(id, now.low, bar)
+            case Promoted(id, verdict):
+                birth = self._births.get(id)
+                now = self._standings.note(id, verdict)
+                if birth is not None:
+                    bar = self._standings.bar(birth.parents) if birth.parents else birth.bar
+                    self._credit(id, now.low if now else None, bar)
+
+    def order(self, arms: Sequence[Arm], rng: Random, weights: Sequence[float] | None = None) -> list[int]:
+        """The arms to try one after the other until one applies, as positions in ``arms``.
+
+        Args:
+            arms: those there are.
+            rng: the only source of chance; the same state and generator give the same order.
+            weights: the user's, which multiply what is drawn; None: all 1.
+        """
+        worth = weights or [1.0] * len(arms)
+        if rng.random() < EXPLORED:
+            return shuffled(worth, rng)
+        usual = self._usual()
+        drawn = [weight * self._known(arm).drawn(usual, rng) for arm, weight in zip(arms, worth, strict=True)]
+        return sorted(range(len(arms)), key=lambda n: (-drawn[n], n))
+
+    def _known(self, arm: Arm) -> _Record:
+        record = self._arms.get(arm)
+        return _Record() if record is None else record.aged(self._now)
+
+    def _usual(self) -> _Usual:
+        of = self._all.aged(self._now)
+        rate = (of.gained + 1.0) / (of.asks + RATE_PRIOR)
+        size = of.gain / of.gained if of.gained > 0 else 1.0
+        return _Usual(1.0 / rate - 1.0, size, of.cost / of.asks if of.cost > 0 and of.asks > 0 else 1.0)
+
+    def _asked(self, operator: str, model: str | None) -> Arm:
+        arm = Arm(operator, model or "")
+        if operator != SEED:  # nobody chose it
+            self._now += 1
+            self._count(arm, asks=1.0, cost=self._weights.ask)
+        return arm
+
+    def _credit(self, id: int, low: float | None, bar: float | None) -> None:
+        """What a child gained by its latest verdict, in place of what an earlier one said."""
+        birth = self._births[id]
+        gain = max(0.0, low - bar) if low is not None and bar is not None else 0.0
+        kept = _kept(self._now - birth.at)
+        gained = float(gain > 0) - float(birth.gain > 0)
+        self._count(birth.arm, gained=kept * gained, gain=kept * (gain - birth.gain))
+        self._births[id] = _Birth(birth.arm, birth.parents, birth.at, bar, gain)
+
+    def _count(
+        self, arm: Arm, asks: float = 0.0, gained: float = 0.0, gain: float = 0.0, cost: float = 0.0
+    ) -> None:
+        if arm.operator == SEED:
+            return
+        for record in (self._arms.setdefault(arm, _Record()), self._all):
+            record.aged(self._now)
+            record.asks += asks
+            record.gained = max(0.0, record.gained + gained)
+            record.gain = max(0.0, record.gain + gain)
+            record.cost += cost
+
+
+def shuffled(weights: Sequence[float], rng: Random) -> list[int]:
+    """Positions in a random order, those with larger weights sooner."""
+    # Efraimidis and Spirakis 2006: sorting by u**(1/w) is weighted drawing without replacement.
+    drawn = [rng.random() ** (1.0 / max(weight, 1e-9)) for weight in weights]
+    return sorted(range(len(weights)), key=lambda n: (-drawn[n], n))
+
+
+def _kept(asks: int) -> float:
+    return float((1.0 - 1.0 / MEMORY) ** asks)
