@@ -141,7 +141,7 @@ class Told:
         self._floor, self._id = scenario.floor, PARENT
         self._arms = [made.arm for made in scenario.arms]
         self._bandit = Bandit(Weights(ask=1.0, usd=1.0))
-        self._bandit.apply(born(PARENT, "seed", ()))
+        self._bandit.apply(born(PARENT, "seed", ()), chosen=False)
         parent = verdict(0.0, self._floor)
         self._bandit.apply(Judged(PARENT, parent))
         known = bounds(parent)
@@ -212,7 +212,7 @@ def interval(values: Sequence[float]) -> str:
 
 HEAD = (
     "scenario", "budget", "gain of the best fixed arm", "regret of the bandit", "regret of random choice",
-    "the bandit's in its share", "asks credited that gained nothing",
+    "the first regret as a share of the second", "asks credited that gained nothing",
 )  # fmt: skip
 
 

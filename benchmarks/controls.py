@@ -6,7 +6,7 @@
 Every search is a ``kernel-evo run`` of its own with the same number of evaluations. Arms take turns, seed by
 seed, so that a machine that drifts does so for all alike. What each search found is kept in a file, so a
 stopped benchmark goes on where it was (``--again`` starts over). Compared is the lower bound of speed-up of
-the best kernel over that of the best starting kernel of the same search, both measured at its end for a claim.
+the best kernel over that of the best starting kernel of the same search, both measured at its end.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ NAMES = {
 STUDENT = (math.nan, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 
 
-def search(problem: str, arm: str, seed: int, evaluations: int, runs: Path) -> dict[str, Any]:
+def search(problem: str, arm: str, seed: int, evaluations: int, runs: Path, target: str) -> dict[str, Any]:
     """One search in a process of its own; what the table needs of it."""
     path = runs / f"{problem}-{arm}-{seed}-{datetime.datetime.now():%m%d-%H%M%S}"
-    command = [sys.executable, "-m", "evo", "run", problem, "--target", "cpu", "--json"]
+    command = [sys.executable, "-m", "evo", "run", problem, "--target", target, "--json"]
     command += ["--evaluations", str(evaluations), "--seed", str(seed), "--run-dir", str(path)]
     command += [] if arm == WHOLE else ["--control", arm]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -119,11 +119,11 @@ def table(results: Sequence[dict[str, Any]], problems: Sequence[str], command: s
     counts = sorted({result["evaluations"] for result in results})
     about = (
         "Factors are ratios of lower bounds of speed-up: geometric means over seeds with 95 percent "
-        "intervals (Student's t on logarithms; the fourth column pairs searches of the same seed). An interval "
+        "intervals (Student's t on logarithms; the fourth column pairs searches of one seed). An interval "
         "that holds 1 shows no difference. Each search judged "
         f"{' or '.join(map(str, counts))} kernels. Children of the seeds alone are not tuned further, but "
         "the operator that changes numbers is among their operators.\n\n"
-        f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, "
+        f"{facts.get('cpu', facts.get('model'))}, {facts['cores']} cores, torch {facts.get('torch')}, "
         f"{' and '.join(sorted({r['date'] for r in results}))}, `{command}`"
     )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{about}\n"
@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--problems", default="masked_cumsum,rms_norm,cross_entropy")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--evaluations", type=int, default=40)
+    parser.add_argument("--target", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs") / "controls", help="where the searches go")
     parser.add_argument("--again", action="store_true", help="search anew whatever is kept")
     parser.add_argument("--write", type=Path, help="a Markdown file to write the table to")
@@ -145,7 +146,7 @@ def main() -> None:
             for arm in ARMS:
                 kept = options.runs / f"{problem}-{arm}-{seed}-of-{options.evaluations}.json"
                 if options.again or not kept.exists():
-                    found = search(problem, arm, seed, options.evaluations, options.runs)
+                    found = search(problem, arm, seed, options.evaluations, options.runs, options.target)
                     kept.write_text(json.dumps(found, indent=1) + "\n")
                 results.append(json.loads(kept.read_text()))
                 print(problem, arm, seed, f"{math.exp(gain(results[-1])):.3f}", file=sys.stderr)

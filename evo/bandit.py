@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from evo.course import SEED
 from evo.credit import Standings
 from evo.settings import Settings
 from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
@@ -25,6 +24,7 @@ EXPLORED = 0.05  # share of asks that choose without regard to gains: credit is 
 OWN = 4.0  # what an ask of an arm says of its chance, beside what the average of all arms says
 SIZE_PRIOR = 2.0  # gains of the usual size that an arm starts with
 COST_PRIOR = 1.0  # asks at the usual cost that an arm starts with
+BORN_PRIOR = 4.0  # asks with a child that an arm starts with
 RATE_PRIOR = 4.0  # before anything is known, one ask in so many is thought to gain
 ASK_S = 1.0  # seconds of the machine that an ask takes beside the device: building, or finding a twin
 
@@ -81,6 +81,7 @@ class _Record:
     """What is known of an arm; all sums count an ask less the older it is."""
 
     asks: float = 0.0
+    stillborn: float = 0.0
     gained: float = 0.0  # asks whose child gained
     gain: float = 0.0
     cost: float = 0.0
@@ -90,11 +91,26 @@ class _Record:
         if now > self.at:
             kept = _kept(now - self.at)
             self.asks *= kept
+            self.stillborn *= kept
             self.gained *= kept
             self.gain *= kept
             self.cost *= kept
             self.at = now
         return self
+
+    def add(
+        self,
+        asks: float = 0.0,
+        stillborn: float = 0.0,
+        gained: float = 0.0,
+        gain: float = 0.0,
+        cost: float = 0.0,
+    ) -> None:
+        self.asks += asks
+        self.stillborn += stillborn
+        self.gained = max(0.0, self.gained + gained)
+        self.gain = max(0.0, self.gain + gain)
+        self.cost += cost
 
     def drawn(self, usual: _Usual, rng: Random) -> float:
         """A gain per cost that the arm may well have."""
@@ -102,14 +118,16 @@ class _Record:
         missed = usual.missed + OWN * max(0.0, self.asks - self.gained)
         chance = rng.betavariate(1.0 + OWN * self.gained, max(missed, 1e-9))
         size = (SIZE_PRIOR * usual.size + self.gain) / (SIZE_PRIOR + self.gained)
-        return chance * size * (self.asks + COST_PRIOR) / (self.cost + COST_PRIOR * usual.cost)
+        # Where most children are known already, little is left to find.
+        fresh = 1.0 - self.stillborn / (self.asks + BORN_PRIOR)
+        return fresh * chance * size * (self.asks + COST_PRIOR) / (self.cost + COST_PRIOR * usual.cost)
 
 
 @dataclass(frozen=True)
 class _Birth:
     """A child whose gain is known, or will be."""
 
-    arm: Arm
+    arm: Arm | None  # None: nobody chose it
     parents: tuple[int, ...]
     at: int
     bar: float | None = None
@@ -132,18 +150,24 @@ class Bandit:
         self._births: dict[int, _Birth] = {}  # waiting, or measured
         self._calls: dict[int, Arm] = {}  # that are open
 
-    def apply(self, event: Event) -> None:
-        """Take in an event."""
+    def apply(self, event: Event, chosen: bool = True) -> None:
+        """Take in an event.
+
+        Args:
+            event: the next one.
+            chosen: whether the ask that it ends went where the bandit said; others (a starting kernel, a step
+                of the tuner) say nothing of an arm.
+        """
         weights = self._weights
         match event:
             case Proposed():
-                arm = self._asked(event.operator, event.model)
+                arm = self._asked(event.operator, event.model) if chosen else None
                 self._births[event.id] = _Birth(arm, event.parents, self._now)
                 if event.model is None:  # what a model costs is told by its calls
                     spent = weights.tokens * event.tokens + weights.usd * event.usd
                     self._count(arm, cost=spent + weights.seconds * event.seconds)
-            case Stillborn():
-                self._asked(event.operator, event.model)
+            case Stillborn() if chosen:
+                self._count(self._asked(event.operator, event.model), stillborn=1.0)
             case Reserved():
                 self._calls[event.call] = Arm(event.operator, event.model)
             case Settled():
@@ -190,9 +214,8 @@ class Bandit:
 
     def _asked(self, operator: str, model: str | None) -> Arm:
         arm = Arm(operator, model or "")
-        if operator != SEED:  # nobody chose it
-            self._now += 1
-            self._count(arm, asks=1.0, cost=self._weights.ask)
+        self._now += 1
+        self._count(arm, asks=1.0, cost=self._weights.ask)
         return arm
 
     def _credit(self, id: int, low: float | None, bar: float | None) -> None:
@@ -204,17 +227,12 @@ class Bandit:
         self._count(birth.arm, gained=kept * gained, gain=kept * (gain - birth.gain))
         self._births[id] = _Birth(birth.arm, birth.parents, birth.at, bar, gain)
 
-    def _count(
-        self, arm: Arm, asks: float = 0.0, gained: float = 0.0, gain: float = 0.0, cost: float = 0.0
-    ) -> None:
-        if arm.operator == SEED:
+    def _count(self, arm: Arm | None, **more: float) -> None:
+        """Add to the sums of an arm, and of all."""
+        if arm is None:
             return
         for record in (self._arms.setdefault(arm, _Record()), self._all):
-            record.aged(self._now)
-            record.asks += asks
-            record.gained = max(0.0, record.gained + gained)
-            record.gain = max(0.0, record.gain + gain)
-            record.cost += cost
+            record.aged(self._now).add(**more)
 
 
 def shuffled(weights: Sequence[float], rng: Random) -> list[int]:

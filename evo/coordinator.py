@@ -16,22 +16,38 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from pydantic import TypeAdapter
+
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
+from evo.export import body, cases_passed, refused
 from evo.ledger import EVALUATIONS
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import AHEAD, Batch, Birth, Stream
+from fitness.card import ProblemCard
 from fitness.target import Admission, Alike, Built, Target
 from operators import configuration
 from populations.calibration import Calibration
-from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
+from populations.events import (
+    Calibrated,
+    Event,
+    Exported,
+    Judged,
+    Promoted,
+    Proposed,
+    Resumed,
+    Stillborn,
+    Stopped,
+)
+from populations.export_check import Agreement
 from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
+KNOWN_SOURCE = "a duplicate of an earlier kernel"
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
@@ -114,8 +130,10 @@ class Coordinator:
             self._crown()
             while (why := self.finished()) is None:
                 self.step()
+            self._stream.drop()
             self._crowned()
             self._close()
+            self._confirm()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
             self._tell(Stopped("interrupted"))
@@ -254,7 +272,12 @@ class Coordinator:
         return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
 
     def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned)
+        asked = self._asked(ask, batch)
+        batch.add(asked, self._course)
+        return asked
+
+    def _asked(self, ask: int, batch: Batch) -> Stillborn | Birth:
+        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned, batch.spent)
         reason = draft.reason
         for attempt in range(1, ATTEMPTS + 1):
             if draft.proposal is None:
@@ -264,10 +287,9 @@ class Coordinator:
                 reason = admission.reason
                 break
             if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                batch.add(draft, admission, self._course)
                 return draft, admission
-            reason = "a duplicate of an earlier kernel"
-            draft = self._strategy.onward(draft, self._course, attempt)
+            reason = KNOWN_SOURCE
+            draft = self._strategy.onward(draft, self._state, self._course, attempt)
         return _stillborn(draft, reason)
 
     def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
@@ -312,6 +334,31 @@ class Coordinator:
             if not stale:
                 break
             self._promote(stale[0])
+
+    def _confirm(self) -> None:
+        """Run the best kernel's exported file. One that does other things falls, and the next is run."""
+        for _ in range(self._settings.finalists + 1):
+            best = self._state.best
+            if best is None or best.verdict is None or not self._state.champion(best.id):
+                return
+            known = self._state.exports.get(best.id)
+            if known is not None and known.agreement is not Agreement.UNCHECKED:
+                return
+            self._watcher.doing("running what is exported")
+            kernel, passed = self._kernel(best.id), cases_passed(best.verdict)
+            text = body(kernel, best.verdict, self._card(), promoted=True)
+            check = self._device.check_export(text, kernel, passed)
+            if check is None:
+                return
+            self._tell(Exported(best.id, check))
+            if check.agreement is not Agreement.DIFFERENT:
+                return
+            self._tell(Promoted(best.id, refused(best.verdict, check)))
+            self._close()
+
+    def _card(self) -> ProblemCard:
+        assert self._state.started is not None
+        return TypeAdapter(ProblemCard).validate_python(self._state.started.card)
 
     def _finalists(self) -> list[int]:
         """The best few and the best starting kernel."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
 
+from evo.bandit import Bandit
+from evo.ledger import Ledger
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import State
 from populations.verdict import Outcome
-
-if TYPE_CHECKING:
-    from evo.bandit import Bandit
-    from evo.ledger import Ledger
 
 SEED, TUNE = "seed", "tune"
 _NEVER = float("-inf")
@@ -64,7 +61,7 @@ class Course:
     def apply(self, event: Event) -> None:
         """Take in an event that the state has taken in; constant time."""
         self.ledger.apply(event)
-        self.bandit.apply(event)
+        self.bandit.apply(event, chosen=self._chosen(event))
         match event:
             case Proposed():
                 self._propose(event)
@@ -84,6 +81,12 @@ class Course:
                 self.longest_promotion_s = max(self.longest_promotion_s, verdict.device_s)
                 if verdict.status is Outcome.MEASURED:
                     self._claims_s.append(verdict.device_s)
+
+    def _chosen(self, event: Event) -> bool:
+        """Whether an ask that ends went to an operator because of what it gained."""
+        if not isinstance(event, Proposed | Stillborn) or event.operator != TUNE:
+            return not isinstance(event, Proposed | Stillborn) or event.operator != SEED
+        return self._root[event.parents[0]] not in self.due  # else the tuner was due
 
     @property
     def usual_promotion_s(self) -> float:
@@ -108,13 +111,17 @@ class Course:
         """The family's best member; its root where none is measured."""
         return max(self._kin[root], key=lambda id: (self._rank(id), -id))
 
-    def next_to_tune(self, planned: Mapping[int, Sequence[object]]) -> int | None:
+    def next_to_tune(
+        self, planned: Mapping[int, Sequence[object]], spent: Collection[int] = ()
+    ) -> int | None:
         """The root of the most promising family that still has tune evaluations due.
 
         Args:
             planned: children of tuning that are asked for but not logged yet, by root.
+            spent: roots of which such an ask found that no numbers are left.
         """
-        due = [root for root, left in self.due.items() if left > len(planned.get(root, ()))]
+        left = {root: due - len(planned.get(root, ())) for root, due in self.due.items()}
+        due = [root for root, count in left.items() if count > 0 and root not in spent]
         return max(due, key=lambda root: (self._rank(self.leader(root)), -root), default=None)
 
     def root(self, id: int) -> int:

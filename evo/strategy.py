@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -75,18 +75,26 @@ class Strategy:
         """How many asks go to starting kernels."""
         return len(self._seeds)
 
-    def ask(self, ask: int, state: State, course: Course, planned: Mapping[int, Sequence[Kernel]]) -> Draft:
+    def ask(
+        self,
+        ask: int,
+        state: State,
+        course: Course,
+        planned: Mapping[int, Sequence[Kernel]],
+        spent: Collection[int] = (),
+    ) -> Draft:
         """The draft for this ask; asks up to the number of seeds need no population.
 
         Args:
             ask: its number, from 1.
             state, course: what is known.
             planned: children of tuning in the same batch, by the root of their family.
+            spent: roots of families of which an ask of the same batch found no numbers to try.
         """
         rng = Random(f"{self._settings.seed}:{ask}")
         if ask <= len(self._seeds):
             return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
-        root = None if self._control is Control.BEST_OF_N else course.next_to_tune(planned)
+        root = None if self._control is Control.BEST_OF_N else course.next_to_tune(planned, spent)
         if root is not None and rng.random() < self._settings.tune_share:
             family = [*course.family(root), *course.waiting(root)]
             tried = [(self._kernel_of(id), state.rank(id)) for id in family]
@@ -102,14 +110,14 @@ class Strategy:
             child = use(self._toolbox.mate, self._kernels(parents), self._brief, rng, bandit)
         if child is not None:
             return Draft(ask, child.operator, parents, child, rng, model=child.model)
-        return self._mutate(Draft(ask, "mutate", (one,), None, rng), self._kernel_of(one), course)
+        return self._mutate(Draft(ask, "mutate", (one,), None, rng), self._kernel_of(one), state, course)
 
-    def onward(self, draft: Draft, course: Course, attempt: int) -> Draft:
+    def onward(self, draft: Draft, state: State, course: Course, attempt: int) -> Draft:
         """After a child that is known already: another of the same parent, later one on top of it.
 
         Args:
             draft: whose child is a duplicate.
-            course: what is known.
+            state, course: what is known.
             attempt: how many duplicates this ask has met, from 1.
         """
         if draft.proposal is None or draft.operator == SEED:
@@ -118,11 +126,14 @@ class Strategy:
             return self._tune(replace(draft, tried=(*draft.tried, (draft.proposal.kernel, None))))
         if attempt <= SIBLINGS:
             parent = self._kernel_of(draft.parents[0])
-            return self._mutate(replace(draft, parents=draft.parents[:1], proposal=None), parent, course)
-        return self._mutate(draft, draft.proposal.kernel, course)
+            return self._mutate(
+                replace(draft, parents=draft.parents[:1], proposal=None), parent, state, course
+            )
+        return self._mutate(draft, draft.proposal.kernel, state, course)
 
-    def _mutate(self, draft: Draft, start: Kernel, course: Course) -> Draft:
-        child = use(self._toolbox.mutate, (start,), self._brief, draft.rng, self._bandit(course))
+    def _mutate(self, draft: Draft, start: Kernel, state: State, course: Course) -> Draft:
+        brief = replace(self._brief, running=_running(draft.parents[0], state))
+        child = use(self._toolbox.mutate, (start,), brief, draft.rng, self._bandit(course))
         if child is None:
             return replace(draft, proposal=None)
         if draft.proposal is None:
@@ -157,3 +168,9 @@ class Strategy:
 
     def _kernels(self, ids: Sequence[int]) -> tuple[Kernel, ...]:
         return tuple(self._kernel_of(id) for id in ids)
+
+
+def _running(id: int, state: State) -> tuple[str, ...]:
+    """Names of the device functions that a kernel of the archive runs where it is timed; empty: not known."""
+    one = state.archive.get(id)
+    return tuple(part.name for part in one.verdict.profile) if one and one.verdict else ()

@@ -52,7 +52,8 @@ def born(id: int, operator: str, *parents: int, model: str | None = None) -> Pro
 
 def after(*events: Event, weights: Weights | None = None) -> Bandit:
     bandit = Bandit(weights)
-    for event in (born(1, "seed"), Judged(1, claimed(0.0, 0.02)), *events):
+    bandit.apply(born(1, "seed"), chosen=False)
+    for event in (Judged(1, claimed(0.0, 0.02)), *events):
         bandit.apply(event)
     return bandit
 
@@ -119,6 +120,11 @@ def test_failures_cost_and_earn_nothing() -> None:
     assert firsts(after(*gains, *wasted), GOOD, POOR)[GOOD] > 350
 
 
+def test_an_operator_whose_children_are_known_already_is_used_less() -> None:
+    stale = [Stillborn(id, "poor", (1,), "a duplicate") for id in range(22, 42)]
+    assert firsts(after(*asked("good", 2, 20, failed()), *stale), GOOD, POOR)[GOOD] > 300
+
+
 def test_equal_gains_at_a_tenth_of_the_cost_are_asked_for_first() -> None:
     weights = Weights(ask=0.0, device_s=1.0)
     cheap, dear = asked("good", 2, 20, screened(0.3, 0.1)), asked("poor", 22, 20, screened(0.3, 1.0))
@@ -141,6 +147,13 @@ def test_what_a_model_costs_is_told_by_its_calls() -> None:
 
 def test_arms_of_which_nothing_is_known_are_asked_all() -> None:
     assert all(150 < count < 250 for count in firsts(after(), GOOD, POOR).values())
+
+
+def test_what_nobody_chose_says_nothing_of_an_arm() -> None:
+    bandit = after()
+    for event in asked("good", 2, 20, screened(0.3)):
+        bandit.apply(event, chosen=False)
+    assert 150 < firsts(bandit, GOOD, POOR)[GOOD] < 250
 
 
 def test_old_gains_are_forgotten() -> None:
