@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from evo.bandit import Arm, Bandit, Weights
+from evo.arms import Arm, Weights
+from evo.bandit import Bandit
 from evo.credit import bounds
 from populations.events import Judged, Proposed, Reserved, Settled
 from populations.verdict import CaseVerdict, Outcome, Stage, Timing, Verdict

@@ -15,112 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from evo.arms import Arm, Record, Usual, Weights, still_counted
 from evo.credit import Standings
-from evo.settings import Settings
 from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
 
-MEMORY = 1000.0  # asks of the run after which an ask counts 1/e
 EXPLORED = 0.05  # share of asks that choose without regard to gains: credit is not all that matters
-OWN = 4.0  # what an ask of an arm says of its chance, beside what the average of all arms says
-SIZE_PRIOR = 2.0  # gains of the usual size that an arm starts with
-COST_PRIOR = 1.0  # asks at the usual cost that an arm starts with
-BORN_PRIOR = 4.0  # asks with a child that an arm starts with
 RATE_PRIOR = 4.0  # before anything is known, one ask in so many is thought to gain
-ASK_S = 1.0  # seconds of the machine that an ask takes beside the device: building, or finding a twin
-
-
-@dataclass(frozen=True, order=True)
-class Arm:
-    """An operator, and the model it speaks to ("": it needs none)."""
-
-    operator: str
-    model: str = ""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What one unit of each expense is worth, in shares of the run's budgets.
-
-    Attributes:
-        ask: of one ask, whether or not it leads to an evaluation.
-        tokens, usd: of one token, one USD.
-        seconds, device_s: of a second of a model, of the device.
-    """
-
-    ask: float = 1.0
-    tokens: float = 0.0
-    usd: float = 0.0
-    seconds: float = 0.0
-    device_s: float = 0.0
-
-    @classmethod
-    def of(cls, settings: Settings, parallel: int = 1) -> Weights:
-        """The weights that the budgets give: what nothing limits costs nothing.
-
-        Args:
-            settings: the budgets.
-            parallel: model requests that may be open at once; they share the wall time.
-        """
-        second = 1.0 / (60.0 * settings.minutes) if settings.minutes else 0.0
-        ask = (1.0 / settings.evaluations if settings.evaluations else 0.0) + ASK_S * second
-        tokens, usd = (1.0 / cap if cap else 0.0 for cap in (settings.tokens, settings.usd))
-        return cls(ask or tokens or usd or 1.0, tokens, usd, second / parallel, second)
-
-
-@dataclass(frozen=True)
-class _Usual:
-    """What an average arm is like: asks without a gain for each with one, size of a gain, cost of an ask."""
-
-    missed: float
-    size: float
-    cost: float
-
-
-@dataclass
-class _Record:
-    """What is known of an arm; all sums count an ask less the older it is."""
-
-    asks: float = 0.0
-    stillborn: float = 0.0
-    gained: float = 0.0  # asks whose child gained
-    gain: float = 0.0
-    cost: float = 0.0
-    at: int = 0  # the ask up to which the sums have aged
-
-    def aged(self, now: int) -> _Record:
-        if now > self.at:
-            kept = _kept(now - self.at)
-            self.asks *= kept
-            self.stillborn *= kept
-            self.gained *= kept
-            self.gain *= kept
-            self.cost *= kept
-            self.at = now
-        return self
-
-    def add(
-        self,
-        asks: float = 0.0,
-        stillborn: float = 0.0,
-        gained: float = 0.0,
-        gain: float = 0.0,
-        cost: float = 0.0,
-    ) -> None:
-        self.asks += asks
-        self.stillborn += stillborn
-        self.gained = max(0.0, self.gained + gained)
-        self.gain = max(0.0, self.gain + gain)
-        self.cost += cost
-
-    def drawn(self, usual: _Usual, rng: Random) -> float:
-        """A gain per cost that the arm may well have."""
-        # As if it had gained once in as many asks as one needs for a gain on average.
-        missed = usual.missed + OWN * max(0.0, self.asks - self.gained)
-        chance = rng.betavariate(1.0 + OWN * self.gained, max(missed, 1e-9))
-        size = (SIZE_PRIOR * usual.size + self.gain) / (SIZE_PRIOR + self.gained)
-        # Where most children are known already, little is left to find.
-        fresh = 1.0 - self.stillborn / (self.asks + BORN_PRIOR)
-        return fresh * chance * size * (self.asks + COST_PRIOR) / (self.cost + COST_PRIOR * usual.cost)
 
 
 @dataclass(frozen=True)
@@ -144,8 +44,8 @@ class Bandit:
     def __init__(self, weights: Weights | None = None) -> None:
         self._weights = weights or Weights()
         self._now = 0  # asks that ended
-        self._arms: dict[Arm, _Record] = {}
-        self._all = _Record()
+        self._arms: dict[Arm, Record] = {}
+        self._all = Record()
         self._standings = Standings()
         self._births: dict[int, _Birth] = {}  # waiting, or measured
         self._calls: dict[int, Arm] = {}  # that are open
@@ -175,17 +75,18 @@ class Bandit:
                 self._count(self._calls.pop(event.call), cost=spent + weights.seconds * event.seconds)
             case Judged(id, verdict):
                 self._count(self._births[id].arm, cost=weights.device_s * verdict.device_s)
-                bar = self._standings.bar(self._births[id].parents)
-                if (now := self._standings.note(id, verdict)) is None:
+                parents = self._births[id].parents
+                bar = self._standings.bar(parents)
+                if (now := self._standings.note(id, verdict, parents)) is None:
                     del self._births[id]
                 else:
                     self._credit(id, now.low, bar)
             case Promoted(id, verdict):
                 birth = self._births.get(id)
-                now = self._standings.note(id, verdict)
+                now = self._standings.note(id, verdict, birth.parents if birth else ())
                 if birth is not None:
-                    bar = self._standings.bar(birth.parents) if birth.parents else birth.bar
-                    self._credit(id, now.low if now else None, bar)
+                    bar = self._standings.ancestor(birth.parents)
+                    self._credit(id, now.low if now else None, birth.bar if bar is None else bar)
 
     def order(self, arms: Sequence[Arm], rng: Random, weights: Sequence[float] | None = None) -> list[int]:
         """The arms to try one after the other until one applies, as positions in ``arms``.
@@ -202,15 +103,15 @@ class Bandit:
         drawn = [weight * self._known(arm).drawn(usual, rng) for arm, weight in zip(arms, worth, strict=True)]
         return sorted(range(len(arms)), key=lambda n: (-drawn[n], n))
 
-    def _known(self, arm: Arm) -> _Record:
+    def _known(self, arm: Arm) -> Record:
         record = self._arms.get(arm)
-        return _Record() if record is None else record.aged(self._now)
+        return Record() if record is None else record.aged(self._now)
 
-    def _usual(self) -> _Usual:
+    def _usual(self) -> Usual:
         of = self._all.aged(self._now)
         rate = (of.gained + 1.0) / (of.asks + RATE_PRIOR)
         size = of.gain / of.gained if of.gained > 0 else 1.0
-        return _Usual(1.0 / rate - 1.0, size, of.cost / of.asks if of.cost > 0 and of.asks > 0 else 1.0)
+        return Usual(1.0 / rate - 1.0, size, of.cost / of.asks if of.cost > 0 and of.asks > 0 else 1.0)
 
     def _asked(self, operator: str, model: str | None) -> Arm:
         arm = Arm(operator, model or "")
@@ -222,7 +123,7 @@ class Bandit:
         """What a child gained by its latest verdict, in place of what an earlier one said."""
         birth = self._births[id]
         gain = max(0.0, low - bar) if low is not None and bar is not None else 0.0
-        kept = _kept(self._now - birth.at)
+        kept = still_counted(self._now - birth.at)
         gained = float(gain > 0) - float(birth.gain > 0)
         self._count(birth.arm, gained=kept * gained, gain=kept * (gain - birth.gain))
         self._births[id] = _Birth(birth.arm, birth.parents, birth.at, bar, gain)
@@ -231,7 +132,7 @@ class Bandit:
         """Add to the sums of an arm, and of all."""
         if arm is None:
             return
-        for record in (self._arms.setdefault(arm, _Record()), self._all):
+        for record in (self._arms.setdefault(arm, Record()), self._all):
             record.aged(self._now).add(**more)
 
 
@@ -240,7 +141,3 @@ def shuffled(weights: Sequence[float], rng: Random) -> list[int]:
     # Efraimidis and Spirakis 2006: sorting by u**(1/w) is weighted drawing without replacement.
     drawn = [rng.random() ** (1.0 / max(weight, 1e-9)) for weight in weights]
     return sorted(range(len(weights)), key=lambda n: (-drawn[n], n))
-
-
-def _kept(asks: int) -> float:
-    return float((1.0 - 1.0 / MEMORY) ** asks)

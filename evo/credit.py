@@ -1,7 +1,8 @@
 """What a child earned: only what its measurement shows beyond doubt.
 
-A kernel's speed is known within bounds. A child earns the distance from its parents' upper bound up to its
-own lower bound, and nothing where the two overlap: a lucky measurement of an equal kernel earns nothing.
+A kernel's speed is known within bounds. A child earns the distance from the upper bound of its best ancestor
+up to its own lower bound, and nothing where the two overlap: a lucky measurement of an equal kernel earns
+nothing.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ class Standings:
 
     def __init__(self) -> None:
         self._bounds: dict[int, Bounds] = {}
+        self._forebear: dict[int, int] = {}  # the best among a kernel and its ancestors
         self._best_first: list[tuple[float, int]] = []  # a heap; entries that no longer hold are passed over
 
-    def note(self, id: int, verdict: Verdict) -> Bounds | None:
+    def note(self, id: int, verdict: Verdict, parents: tuple[int, ...] = ()) -> Bounds | None:
         """Take in a kernel's latest verdict; what it says."""
         found = bounds(verdict)
         if found is None:
@@ -54,16 +56,28 @@ class Standings:
         else:
             self._bounds[id] = found
             heappush(self._best_first, (-found.low, id))
+        line = [id, *(self._forebear[parent] for parent in parents if parent in self._forebear)]
+        measured = [one for one in line if one in self._bounds]
+        if measured:
+            self._forebear[id] = max(measured, key=lambda one: self._bounds[one].low)
         return found
 
     def bar(self, parents: tuple[int, ...]) -> float | None:
-        """The upper bound of the best parent that was measured, else of the champion; None: there is none.
+        """What a newcomer has to rise above: its best ancestor, else the champion; None: there is neither."""
+        above = self.ancestor(parents)
+        return self.champion() if above is None else above
 
-        The champion is the kernel with the highest lower bound.
+    def ancestor(self, parents: tuple[int, ...]) -> float | None:
+        """The upper bound of the best ancestor; None: none was measured.
+
+        An operator that mends what another one broke has to come out ahead of what was there before.
         """
-        known = [self._bounds[id] for id in parents if id in self._bounds]
-        if known:
-            return max(known, key=lambda one: one.low).high
+        line = [self._forebear[parent] for parent in parents if parent in self._forebear]
+        known = [self._bounds[one] for one in line if one in self._bounds]
+        return max(known, key=lambda one: one.low).high if known else None
+
+    def champion(self) -> float | None:
+        """The upper bound of the kernel with the highest lower bound; None: none is measured."""
         while self._best_first:
             low, id = self._best_first[0]
             if id in self._bounds and self._bounds[id].low == -low:

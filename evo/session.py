@@ -15,7 +15,8 @@ from deap import base
 from pydantic import TypeAdapter
 
 import fitness
-from evo.bandit import Bandit, Weights
+from evo.arms import Weights
+from evo.bandit import Bandit
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
 from evo.ledger import Caps, Ledger

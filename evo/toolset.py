@@ -24,7 +24,8 @@ from typing import Any
 from deap import base, tools
 
 import operators
-from evo.bandit import Arm, Bandit, shuffled
+from evo.arms import Arm
+from evo.bandit import Bandit, shuffled
 from evo.settings import Settings, SettingsError, nearest
 from operators.proposal import Brief, Operator, Proposal
 from populations.kernel import Kernel, source_sha

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from evo.bandit import Arm, Bandit, Weights
+from evo.arms import Arm, Weights
+from evo.bandit import Bandit
 from evo.credit import Standings, bounds
 from evo.settings import settings
 from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
@@ -89,6 +90,14 @@ def test_a_child_without_measured_parents_has_to_beat_the_champion() -> None:
     assert standings.bar(()) == pytest.approx(0.4)
     standings.note(2, failed())
     assert standings.bar((2,)) == pytest.approx(0.2)
+
+
+def test_mending_what_another_operator_broke_earns_nothing() -> None:
+    events: list[Event] = []
+    for id in range(2, 42, 2):
+        events += [born(id, "poor", 1), Judged(id, screened(-0.5) if id % 4 else failed())]
+        events += [born(id + 1, "good", id), Judged(id + 1, screened(0.0))]
+    assert 150 < firsts(after(*events), GOOD, POOR)[GOOD] < 250
 
 
 def test_the_operator_whose_children_gain_is_asked_first() -> None:
