@@ -13,6 +13,7 @@ SIZE_PRIOR = 2.0  # gains of the usual size that an arm starts with
 COST_PRIOR = 1.0  # asks at the usual cost that an arm starts with
 BORN_PRIOR = 4.0  # asks with a child that an arm starts with
 ASK_S = 1.0  # seconds of the machine that an ask takes beside the device: building, or finding a twin
+ASK_TOKENS, ASK_USD = 100.0, 0.001  # what it counts for where models alone are limited
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +51,8 @@ class Weights:
         second = 1.0 / (60.0 * settings.minutes) if settings.minutes else 0.0
         ask = (1.0 / settings.evaluations if settings.evaluations else 0.0) + ASK_S * second
         tokens, usd = (1.0 / cap if cap else 0.0 for cap in (settings.tokens, settings.usd))
-        return cls(ask or tokens or usd or 1.0, tokens, usd, second / parallel, second)
+        least = ASK_TOKENS * tokens + ASK_USD * usd  # so that nothing is free
+        return cls(ask or least or 1.0, tokens, usd, second / parallel, second)
 
 
 @dataclass(frozen=True)

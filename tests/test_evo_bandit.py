@@ -11,7 +11,7 @@ import pytest
 from evo.arms import Arm, Weights
 from evo.bandit import Bandit
 from evo.credit import Standings, bounds
-from evo.settings import settings
+from evo.settings import Settings, settings
 from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
 from populations.verdict import CaseVerdict, Outcome, Stage, Timing, Verdict
 
@@ -192,3 +192,4 @@ def test_budgets_say_what_expenses_are_worth() -> None:
     assert weights.seconds == pytest.approx(1 / 2400)
     assert weights.tokens == 0.0
     assert Weights.of(settings(evaluations=50)).ask == pytest.approx(1 / 50)
+    assert 0 < Weights.of(Settings(usd=5.0)).ask < 0.01
