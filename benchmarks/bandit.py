@@ -156,8 +156,8 @@ class Told:
         self._id += 1
         arm, id = self._arms[n], self._id
         if arm.model:
-            self._bandit.apply(Reserved(id, id, arm.operator, arm.model, 1000, 10 * pull.cost))
-            self._bandit.apply(Settled(id, 500, pull.cost - 1.0))
+            self._bandit.apply(Reserved(f"{id}", id, arm.operator, arm.model, 1000, 10 * pull.cost))
+            self._bandit.apply(Settled(f"{id}", 500, pull.cost - 1.0))
         self._bandit.apply(born(id, arm.operator, (PARENT,), arm.model or None))
         child = verdict(pull.seen, self._floor)
         self._bandit.apply(Judged(id, child))

@@ -48,7 +48,7 @@ class Bandit:
         self._all = Record()
         self._standings = Standings()
         self._births: dict[int, _Birth] = {}  # waiting, or measured
-        self._calls: dict[int, Arm] = {}  # that are open
+        self._calls: dict[str, Arm] = {}  # that are open
 
     def apply(self, event: Event, chosen: bool = True) -> None:
         """Take in an event.

@@ -67,19 +67,18 @@ class Ledger:
         caps: what may be spent.
         evaluations: kernels judged.
         spent: in all, calls that are open not included.
-        open: calls that are reserved and not settled, by number.
+        open: calls that are reserved and not settled, by name.
         lines: what was spent by (model, operator); a proposal that names no model has "" for one.
-        next_call: number for the next call.
     """
 
     def __init__(self, caps: Caps | None = None) -> None:
         self.caps = caps or Caps()
         self.evaluations = 0
         self.spent = Amount()
-        self.open: dict[int, Reserved] = {}
+        self.open: dict[str, Reserved] = {}
         self.lines: dict[tuple[str, str], Line] = {}
-        self.next_call = 1
-        self._repeats: set[int] = set()  # calls that were made again, or are such a repetition
+        self._calls: set[str] = set()  # ever reserved
+        self._repeats: set[str] = set()  # calls that were made again, or are such a repetition
 
     def apply(self, event: Event) -> None:
         """Take in an event.
@@ -137,9 +136,9 @@ class Ledger:
             for call in self.open.values()
         ]
 
-    def may_repeat(self, call: int) -> bool:
+    def may_repeat(self, call: str) -> bool:
         """Whether a call with an unknown outcome may be made again: once, and never a repetition."""
-        return call not in self._repeats
+        return call in self._calls and call not in self.open and call not in self._repeats
 
     def _broken(self, committed: Amount) -> str | None:
         if self.caps.usd is not None and committed.usd > self.caps.usd:
@@ -147,14 +146,14 @@ class Ledger:
         return TOKENS if self.caps.tokens is not None and committed.tokens > self.caps.tokens else None
 
     def _reserve(self, event: Reserved) -> None:
-        if event.call < self.next_call:
+        if event.call in self._calls:
             raise ValueError(f"call {event.call} was reserved before")
         if event.again is not None:
-            if not self.may_repeat(event.again) or event.again >= event.call:
-                raise ValueError(f"call {event.again} was made again before, or is a repetition itself")
+            if not self.may_repeat(event.again):
+                raise ValueError(f"call {event.again} has not ended, was made again, or is a repetition")
             self._repeats |= {event.again, event.call}
         self.open[event.call] = event
-        self.next_call = event.call + 1
+        self._calls.add(event.call)
 
     def _settle(self, event: Settled) -> None:
         if (call := self.open.pop(event.call, None)) is None:

@@ -86,7 +86,7 @@ class _History:
         self._normal: dict[str, int] = {}  # normal_sha → id
         self._judged: dict[int, int] = {}  # id → event
         self._promoted: set[int] = set()
-        self._calls: dict[int, bool] = {}  # call → whether it is settled
+        self._calls: dict[str, bool] = {}  # call → whether it is settled
 
     def read(self, seq: int, kind: str, body: str) -> None:
         """Take in the next stored event."""

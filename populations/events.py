@@ -111,17 +111,17 @@ class Exported:
 class Reserved:
     """A call of a model is about to be made, and may cost so much at most; logged before it is made.
 
-    ``call`` numbers the calls of a run from 1; ``again`` is an earlier call whose outcome nobody knows and
-    that this one repeats.
+    ``call`` is its name, unique in a run; ``again`` is an earlier call whose outcome nobody knows and that
+    this one repeats. Tokens and USD are those of all its attempts.
     """
 
-    call: int
+    call: str
     ask: int
     operator: str
     model: str
     tokens: int
     usd: float = 0.0
-    again: int | None = None
+    again: str | None = None
 
 
 class Certainty(StrEnum):
@@ -136,7 +136,7 @@ class Certainty(StrEnum):
 class Settled:
     """A call ended and cost so much; its reservation is lifted."""
 
-    call: int
+    call: str
     tokens: int
     usd: float = 0.0
     seconds: float = 0.0

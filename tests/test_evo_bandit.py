@@ -73,13 +73,13 @@ def firsts(bandit: Bandit, *arms: Arm, weights: tuple[float, ...] | None = None)
 def test_a_screen_is_known_within_two_noise_floors() -> None:
     found = bounds(screened(0.3))
     assert found is not None
-    assert (found.low, found.high) == (pytest.approx(0.28), pytest.approx(0.32))
+    assert (found.low, found.high) == pytest.approx((0.28, 0.32))
 
 
 def test_a_claim_is_known_within_its_interval() -> None:
     found = bounds(claimed(0.2, 0.5))
     assert found is not None
-    assert (found.low, found.high) == (pytest.approx(0.2), pytest.approx(0.5))
+    assert (found.low, found.high) == pytest.approx((0.2, 0.5))
 
 
 def test_a_child_without_measured_parents_has_to_beat_the_champion() -> None:
@@ -146,8 +146,8 @@ def test_what_a_model_costs_is_told_by_its_calls() -> None:
     for n, model in enumerate(["large", "small"] * 20):
         id = n + 2
         events += [
-            Reserved(id, id, "mutate", model, 5000, 0.5),
-            Settled(id, 1000, 0.4 if model == "large" else 0.01),
+            Reserved(f"{id}", id, "mutate", model, 5000, 0.5),
+            Settled(f"{id}", 1000, 0.4 if model == "large" else 0.01),
             born(id, "mutate", 1, model=model),
             Judged(id, screened(0.3)),
         ]

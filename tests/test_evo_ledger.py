@@ -24,8 +24,8 @@ def after(*events: Event, caps: Caps | None = None) -> Ledger:
     return ledger
 
 
-def call(number: int, tokens: int = 1000, usd: float = 0.1, again: int | None = None) -> Reserved:
-    return Reserved(number, number, "mutate", "small", tokens, usd, again)
+def call(ask: int, tokens: int = 1000, usd: float = 0.1, again: str | None = None) -> Reserved:
+    return Reserved(f"{ask}.1", ask, "mutate", "small", tokens, usd, again)
 
 
 @st.composite
@@ -46,16 +46,16 @@ def histories(draw: st.DrawFn) -> tuple[Caps, list[tuple[Amount, Amount]], list[
 def lived(caps: Caps, calls: list[tuple[Amount, Amount]], settled: list[int]) -> tuple[list[Event], Ledger]:
     """What a run logs that asks for room before each call and settles some of those under way after it."""
     ledger, events = Ledger(caps), []
-    comes_to: dict[int, Amount] = {}
+    comes_to: dict[str, Amount] = {}
 
     def log(event: Event) -> None:
         events.append(event)
         ledger.apply(event)
 
-    for (most, cost), count in zip(calls, settled, strict=True):
+    for ask, ((most, cost), count) in enumerate(zip(calls, settled, strict=True), start=1):
         if ledger.refusal(most) is None:
-            comes_to[ledger.next_call] = cost
-            log(call(ledger.next_call, most.tokens, most.usd))
+            comes_to[f"{ask}.1"] = cost
+            log(call(ask, most.tokens, most.usd))
         for number in list(ledger.open)[:count]:
             log(Settled(number, comes_to[number].tokens, comes_to[number].usd, 1.0))
     return events, ledger
@@ -92,7 +92,7 @@ def test_every_call_is_counted_once_and_a_kill_charges_the_open_ones(
     assert resumed.open == {}
     assert resumed.spent.tokens == committed.tokens
     assert resumed.spent.usd == pytest.approx(committed.usd)
-    assert sum(line.calls for line in resumed.lines.values()) == before.next_call - 1
+    assert sum(line.calls for line in resumed.lines.values()) == sum(isinstance(e, Reserved) for e in events)
     assert sum(line.unknown for line in resumed.lines.values()) == len(before.open)
 
 
@@ -100,12 +100,12 @@ def test_a_reservation_holds_room_until_it_is_settled() -> None:
     ledger = after(call(1, usd=0.9), caps=Caps(usd=1.0))
     assert ledger.refusal(Amount(usd=0.2)) == "usd"
     assert ledger.reached() is None
-    ledger.apply(Settled(1, 100, 0.1))
+    ledger.apply(Settled("1.1", 100, 0.1))
     assert ledger.refusal(Amount(usd=0.2)) is None
 
 
 def test_the_cap_that_is_reached_is_named() -> None:
-    spent = (call(1, 800, 0.5), Settled(1, 800, 0.5))
+    spent = (call(1, 800, 0.5), Settled("1.1", 800, 0.5))
     judged = Judged(1, Verdict(Outcome.INCORRECT, Stage.SMOKE, "wrong"))
     assert after(*spent, caps=Caps(usd=0.5)).reached() == "usd"
     assert after(*spent, caps=Caps(tokens=800)).reached() == "tokens"
@@ -115,16 +115,16 @@ def test_the_cap_that_is_reached_is_named() -> None:
 
 
 def test_a_cap_is_reached_where_the_cheapest_call_has_no_room() -> None:
-    ledger = after(call(1), Settled(1, 800, 0.9), caps=Caps(usd=1.0))
+    ledger = after(call(1), Settled("1.1", 800, 0.9), caps=Caps(usd=1.0))
     assert ledger.reached(least=Amount(usd=0.05)) is None
     assert ledger.reached(least=Amount(usd=0.2)) == "usd"
 
 
 def test_a_call_is_neither_reserved_nor_settled_twice() -> None:
-    ledger = after(call(1), Settled(1, 10))
-    with pytest.raises(ValueError, match="call 1 was settled before"):
-        ledger.apply(Settled(1, 10))
-    with pytest.raises(ValueError, match="call 1 was reserved before"):
+    ledger = after(call(1), Settled("1.1", 10))
+    with pytest.raises(ValueError, match=r"call 1\.1 was settled before"):
+        ledger.apply(Settled("1.1", 10))
+    with pytest.raises(ValueError, match=r"call 1\.1 was reserved before"):
         ledger.apply(call(1))
 
 
@@ -132,16 +132,20 @@ def test_a_call_with_an_unknown_outcome_is_made_again_once() -> None:
     ledger = after(call(1), call(2))
     for settled in ledger.unknown():
         ledger.apply(settled)
-    assert ledger.may_repeat(1)
-    ledger.apply(call(3, again=1))
-    assert not ledger.may_repeat(1)
-    assert not ledger.may_repeat(3)
-    assert ledger.may_repeat(2)
+    assert ledger.may_repeat("1.1")
+    ledger.apply(call(3, again="1.1"))
+    assert not ledger.may_repeat("1.1")
+    assert not ledger.may_repeat("3.1")
+    assert ledger.may_repeat("2.1")
+    with pytest.raises(ValueError, match=r"call 1\.1 has not ended, was made again, or is a repetition"):
+        ledger.apply(call(4, again="1.1"))
 
 
 def test_spending_is_known_by_model_and_operator() -> None:
     other = replace(call(2), operator="repair")
-    ledger = after(call(1), Settled(1, 10, 0.01, 2.0), other, Settled(2, 20, certainty=Certainty.ESTIMATED))
+    ledger = after(
+        call(1), Settled("1.1", 10, 0.01, 2.0), other, Settled("2.1", 20, certainty=Certainty.ESTIMATED)
+    )
     assert ledger.lines["small", "mutate"].spent == Amount(10, 0.01, 2.0)
     assert ledger.lines["small", "repair"].estimated == 1
     assert ledger.spent == Amount(30, 0.01, 2.0)
@@ -150,7 +154,7 @@ def test_spending_is_known_by_model_and_operator() -> None:
 def test_a_users_own_operator_tells_its_cost_with_its_proposal_and_a_models_is_not_counted_again() -> None:
     mine = Proposed(1, 1, "a", "a", "cpp", (), "mine", "why", tokens=50, usd=0.5)
     models = Proposed(2, 2, "b", "b", "cpp", (), "mutate", "why", tokens=10, usd=0.01, model="small")
-    ledger = after(mine, call(1), Settled(1, 10, 0.01), models)
+    ledger = after(mine, call(1), Settled("1.1", 10, 0.01), models)
     assert ledger.spent == Amount(60, 0.51)
 
 
@@ -164,12 +168,12 @@ def test_money_cannot_be_capped_where_a_model_has_no_price() -> None:
 def test_a_runs_ledger_counts_calls_and_its_check_names_one_that_is_settled_twice(tmp_path: Path) -> None:
     begun = Started("softmax", "cpu", 0, {}, {})
     wasted = Stillborn(1, "mutate", (), "the answer was cut off", model="small")
-    with EventLog.create(tmp_path / "run", begun, call(1), Settled(1, 700, 0.07, 3.0), wasted) as log:
+    with EventLog.create(tmp_path / "run", begun, call(1), Settled("1.1", 700, 0.07, 3.0), wasted) as log:
         state = State.replay(log)
         assert (state.tokens, state.usd) == (700, 0.07)
     with populations.open(tmp_path / "run") as run:
         assert (run.ledger()["tokens"], run.ledger()["usd"]) == (700, 0.07)
     assert populations.check(tmp_path / "run") == []
     with EventLog.open(tmp_path / "run") as log:
-        log.append(Settled(1, 700))
-    assert populations.check(tmp_path / "run") == ["Call 1 was settled twice (event 5)."]
+        log.append(Settled("1.1", 700))
+    assert populations.check(tmp_path / "run") == ["Call 1.1 was settled twice (event 5)."]
