@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,33 +66,44 @@ FORGED = {  # what they do once they run for real; lowering sees an honest softm
 }
 
 
-def row(problem: str, what: str, source: str, *, sandboxed: bool, debug: bool) -> dict[str, Any]:
-    """One file: what came of it."""
-    begun = time.monotonic()
-    told: dict[str, Any] = {"problem": problem, "kernel": what, "device_us": None}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        opening = fitness.open_target(
-            "cuda", problem, folder=Path(folder), sandboxed=sandboxed, language="triton"
-        )
-        with closing(opening) as target:
-            kernel = Kernel(source, "triton")
-            admission = target.admit(kernel)
-            if not isinstance(admission, Admission):
-                return {**told, "agreement": "unchecked", "reason": f"not admitted: {admission.reason}"}
-            check = target.check_export(source, kernel, {case.name for case in target.card.cases})
-            if debug or check.agreement is Agreement.UNCHECKED:
-                print(f"--- what the process that ran it printed:\n{target.said}\n---", file=sys.stderr)
-    return {**told, **check.to_json(), "took_s": round(time.monotonic() - begun, 1)}
+@dataclass(frozen=True)
+class Subject:
+    """A file to look at; ``device_us``: of one call, from the saved table."""
+
+    problem: str
+    name: str
+    source: str
+    device_us: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What its row is found by."""
+        return self.problem, self.name
 
 
-def subjects(out: Path, problem: str) -> tuple[str, str, float | None]:
-    """Name, source and device time in µs of a problem's champion, else of its first seed."""
+def subject(out: Path, problem: str) -> Subject:
+    """A problem's champion, else its first seed."""
     saved, table = out / f"{problem}.py", out / f"{problem}.json"
     if saved.exists():
         timings = json.loads(table.read_text())["timings"] if table.exists() else []
-        return "champion", saved.read_text(), timings[0]["median"] * 1e6 if timings else None
+        device_us = timings[0]["median"] * 1e6 if timings else None
+        return Subject(problem, "champion", saved.read_text(), device_us)
     seed = seeds(problem, "triton")[0]
-    return f"seed {seed.name}", seed.source, None
+    return Subject(problem, f"seed {seed.name}", seed.source)
+
+
+def row(target: Any, one: Subject, *, debug: bool) -> dict[str, Any]:
+    """What came of one file."""
+    begun = time.monotonic()
+    told = {"problem": one.problem, "kernel": one.name, "device_us": one.device_us}
+    kernel = Kernel(one.source, "triton")
+    admission = target.admit(kernel)
+    if not isinstance(admission, Admission):
+        return {**told, "agreement": "unchecked", "reason": f"not admitted: {admission.reason}"}
+    check = target.check_export(one.source, kernel, {case.name for case in target.card.cases})
+    if debug or check.agreement is Agreement.UNCHECKED:
+        print(f"--- what the process that ran it printed:\n{target.said}\n---", file=sys.stderr)
+    return {**told, **check.to_json(), "took_s": round(time.monotonic() - begun, 1)}
 
 
 def line(row: dict[str, Any]) -> str:
@@ -98,7 +111,7 @@ def line(row: dict[str, Any]) -> str:
     marks = {True: "yes", False: "no", None: ""}
     same = marks[row.get("bytes_equal")]
     if row.get("within_bound"):
-        same = "within the bound: two runs differ"
+        same = "within the bound: its own runs differ"
     times = ("" if row.get(key) is None else f"{row[key]:.1f}" for key in ("device_us", "wall_us"))
     launches = marks[row.get("launches_equal")]
     why = "" if row["agreement"] == "equal" else row["reason"]
@@ -112,12 +125,26 @@ def table(rows: list[dict[str, Any]]) -> str:
     return head + "|---|---|---|---|---|--:|--:|---|\n" + "\n".join(map(line, rows)) + "\n"
 
 
+def rows_of(problem: str, todo: list[Subject], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The rows of one problem; what goes wrong is printed, and the others go on."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as open_targets:
+        how = {"folder": Path(folder), "sandboxed": not options.unsandboxed, "language": "triton"}
+        try:
+            target = open_targets.enter_context(closing(fitness.open_target("cuda", problem, **how)))
+            for one in todo:
+                yield row(target, one, debug=options.debug)
+        except Exception as why:
+            print(f"{problem}: {type(why).__name__}: {why}", file=sys.stderr)
+            if options.debug or not isinstance(why, fitness.FitnessError):
+                traceback.print_exc()
+
+
 def main() -> int:
     """Check what is missing, then print the table; 1 where a file did not come out as it should."""
     parser = argparse.ArgumentParser(description="Run exported files beside their launch plans.")
     parser.add_argument("--out", type=Path, default=Path("docs/results/h200"))
-    parser.add_argument("--only", default=",".join([*TIER, "forged"]), help="problems, and forged")
-    parser.add_argument("--within", type=float, default=500.0, help="begin nothing after so many seconds")
+    parser.add_argument("--only", default=",".join(["forged", *TIER]), help="problems, and forged")
+    parser.add_argument("--within", type=float, default=500.0, help="begin no problem after so many seconds")
     parser.add_argument("--anew", action="store_true", help="also what was checked before")
     parser.add_argument("--debug", action="store_true", help="print what the sandboxed processes print")
     parser.add_argument("--unsandboxed", action="store_true")
@@ -125,37 +152,35 @@ def main() -> int:
     options = parser.parse_args()
     begun, kept = time.monotonic(), options.out / KEPT
     rows = [json.loads(text) for text in kept.read_text().splitlines()] if kept.exists() else []
-    for problem, what, source, device_us in (
-        [] if options.print else _wanted(options.out, options.only.split(","))
-    ):
-        done = any((old["problem"], old["kernel"]) == (problem, what) for old in rows)
-        if done and not options.anew:
+    done = {key(each) for each in rows if each["agreement"] != "unchecked" and not options.anew}
+    for problem, wanted in ({} if options.print else _wanted(options.out, options.only.split(","))).items():
+        todo = [one for one in wanted if one.key not in done]
+        if todo and time.monotonic() - begun > options.within:
+            print(f"{problem}: not begun, the time is up", file=sys.stderr)
             continue
-        if time.monotonic() - begun > options.within:
-            print(f"{problem}, {what}: not begun, the time is up", file=sys.stderr)
-            continue
-        try:
-            made = row(problem, what, source, sandboxed=not options.unsandboxed, debug=options.debug)
-        except Exception as why:  # one row must not stop the others
-            print(f"{problem}, {what}: {type(why).__name__}: {why}", file=sys.stderr)
-            if options.debug or not isinstance(why, fitness.FitnessError):
-                traceback.print_exc()
-            continue
-        made["device_us"] = device_us
-        rows = [old for old in rows if (old["problem"], old["kernel"]) != (problem, what)] + [made]
-        kept.write_text("".join(json.dumps(each) + "\n" for each in rows))
-        print(line(made), flush=True)
+        for made in rows_of(problem, todo, options) if todo else ():
+            rows = [old for old in rows if key(old) != key(made)] + [made]
+            kept.write_text("".join(json.dumps(each) + "\n" for each in rows))
+            print(line(made), flush=True)
     print(table(rows))
-    wrong = [each for each in rows if (each["agreement"] == "equal") != (each["kernel"] not in FORGED)]
-    print(f"{len(rows) - len(wrong)} of {len(rows)} as they should be")
-    return int(bool(wrong))
+    right = [each["agreement"] == ("different" if each["kernel"] in FORGED else "equal") for each in rows]
+    print(f"{sum(right)} of {len(right)} as they should be")
+    return int(not all(right))
 
 
-def _wanted(out: Path, only: list[str]) -> list[tuple[str, str, str, float | None]]:
-    there = problems_with_seeds("triton")
-    found = [(problem, *subjects(out, problem)) for problem in only if problem in there]
+def key(row: dict[str, Any]) -> tuple[str, str]:
+    """What a row is found by."""
+    return row["problem"], row["kernel"]
+
+
+def _wanted(out: Path, only: list[str]) -> dict[str, list[Subject]]:
+    """What to look at, by problem: each is opened once."""
+    found: dict[str, list[Subject]] = {}
     if "forged" in only:
-        found += [("softmax", what, source, None) for what, source in FORGED.items()]
+        found["softmax"] = [Subject("softmax", what, source) for what, source in FORGED.items()]
+    for problem in only:
+        if problem in problems_with_seeds("triton"):
+            found.setdefault(problem, []).insert(0, subject(out, problem))
     return found
 
 

@@ -16,31 +16,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pydantic import TypeAdapter
-
+from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
-from evo.export import body, cases_passed, refused
 from evo.ledger import EVALUATIONS
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import AHEAD, Batch, Birth, Stream
-from fitness.card import ProblemCard
 from fitness.target import Admission, Alike, Built, Target
 from operators import configuration
 from populations.calibration import Calibration
-from populations.events import (
-    Calibrated,
-    Event,
-    Exported,
-    Judged,
-    Promoted,
-    Proposed,
-    Resumed,
-    Stillborn,
-    Stopped,
-)
-from populations.export_check import Agreement
+from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
 from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.log import EventLog
@@ -339,26 +325,14 @@ class Coordinator:
         """Run the best kernel's exported file. One that does other things falls, and the next is run."""
         for _ in range(self._settings.finalists + 1):
             best = self._state.best
-            if best is None or best.verdict is None or not self._state.champion(best.id):
-                return
-            known = self._state.exports.get(best.id)
-            if known is not None and known.agreement is not Agreement.UNCHECKED:
+            if best is None or confirmed(best, self._state):
                 return
             self._watcher.doing("running what is exported")
-            kernel, passed = self._kernel(best.id), cases_passed(best.verdict)
-            text = body(kernel, best.verdict, self._card(), promoted=True)
-            check = self._device.check_export(text, kernel, passed)
-            if check is None:
+            events = confirmation(best, self._kernel(best.id), self._state, self._device)
+            self._tell(*events)
+            if not any(isinstance(event, Promoted) for event in events):
                 return
-            self._tell(Exported(best.id, check))
-            if check.agreement is not Agreement.DIFFERENT:
-                return
-            self._tell(Promoted(best.id, refused(best.verdict, check)))
             self._close()
-
-    def _card(self) -> ProblemCard:
-        assert self._state.started is not None
-        return TypeAdapter(ProblemCard).validate_python(self._state.started.card)
 
     def _finalists(self) -> list[int]:
         """The best few and the best starting kernel."""

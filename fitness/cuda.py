@@ -77,7 +77,11 @@ class CudaTarget:
         try:
             facts = self._ask({"do": "device"}, OPEN_S)
             self._lowering = Lowering(
-                folder, arch=facts["arch"], sandboxed=sandboxed, cores=max(1, machine.cores() - SPARED)
+                folder,
+                arch=facts["arch"],
+                multiprocessors=int(facts["multiprocessors"]),
+                sandboxed=sandboxed,
+                cores=max(1, machine.cores() - SPARED),
             )
         except BaseException:
             self.close()

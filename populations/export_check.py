@@ -28,7 +28,7 @@ class ExportCheck:
         reason: one line a person can act on.
         launches_equal: binaries, grids, arguments, fills and copies are the plan's; None: not seen.
         bytes_equal: the outputs are the plan's bit for bit; None: not compared.
-        within_bound: whether outputs hold where two runs of the plan itself differ; None: they do not.
+        within_bound: whether outputs hold where runs of the plan itself differ; None: they do not differ.
         case: name of the case whose outputs were compared; None: none were.
         wall_us: wall time of one call of the entry on the timed case, microseconds, launch overhead included;
             by the clock of the process that ran the file, so it is reported and never scored.

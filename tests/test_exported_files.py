@@ -11,7 +11,7 @@ import pytest
 from test_lowering_rules import HONEST
 
 from fitness.card import Case, ProblemCard
-from fitness.exported import client
+from fitness.exported import process
 from fitness.exported.client import ExportRun, Subject
 from fitness.exported.jobs import Compiled, Look, Report, Seen
 from fitness.judging import passed_on
@@ -187,10 +187,10 @@ def test_a_file_that_ends_its_process_costs_itself_alone(beside: Beside, line: s
 
 
 def test_an_endless_file_is_ended(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "WALL_S", 20.0)
-    monkeypatch.setattr(client, "CPU_S", 300)
+    monkeypatch.setattr(process, "WALL_S", 40.0)
+    monkeypatch.setattr(process, "CPU_S", 300)
     check = beside.check(HONEST.replace("pass", "while True: pass"))
-    assert check.reason == "the exported file does not end within 20 s"
+    assert check.reason == "the exported file does not end within 40 s"
 
 
 # ---- bytes, without a device that makes them ---------------------------------------------------------------
@@ -237,3 +237,29 @@ def test_where_the_plan_does_not_repeat_itself_the_bound_decides(beside: Beside,
     wrong = compared(beside, tmp_path / "b", b"\2" + bytes(4095), alike=False)
     assert (wrong.agreement, wrong.within_bound) == (Agreement.DIFFERENT, False)
     assert wrong.reason == "the exported file gives a wrong result, asked to hold"
+
+
+# ---- a machine that is at fault ----------------------------------------------------------------------------
+
+
+def test_a_sandbox_without_a_gpu_is_the_machines_fault(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if any(Path("/dev").glob("nvidia[0-9]*")):
+        pytest.skip("there is one")
+    run = beside.run(HONEST)
+    looks = run._looks(Path(), Path())
+    monkeypatch.setattr(run, "_looks", lambda *_: looks)
+    monkeypatch.setattr(run, "_pretended", False)
+    check = run.check()
+    assert check.agreement is Agreement.UNCHECKED
+    assert check.reason.startswith("the sandbox does not reach the GPU: ")
+
+
+def test_a_child_that_dies_before_it_meets_the_file_is_the_machines_fault(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "WALL_S", 0.05)
+    check = beside.check(HONEST)
+    assert check.agreement is Agreement.UNCHECKED
+    assert check.reason.startswith("the sandbox did not come as far as the exported file")

@@ -219,3 +219,16 @@ def test_parameters_of_a_model_are_the_problems_by_name_or_by_order(lowering: Lo
     assert isinstance(launch, plan.Launch)
     assert launch.arguments[3] == plan.Pointer("pointer", plan.View(1, 0, (1, 8), (8, 1), "float32"))
     assert launch.arguments[4] == plan.Scalar("scalar", 1.5)
+
+
+def test_host_code_is_told_the_multiprocessors_of_the_card_at_hand(tmp_path: Path) -> None:
+    kernel, cases, entry = lower_idioms.read(lower_idioms.FOLDER / "device_shims.py")
+    lowering = Lowering(tmp_path, multiprocessors=57)
+    try:
+        made = lowering.lower(kernel, cases, entry)
+    finally:
+        lowering.close()
+    assert isinstance(made, Lowered), made
+    (step,) = made.plan.cases[0].steps
+    assert isinstance(step, plan.Launch)
+    assert step.grid == (2 * 57, 1, 1)

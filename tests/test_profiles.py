@@ -74,6 +74,18 @@ def test_a_matrix_product_uses_tensor_cores_and_copies_asynchronously(matmul: Ma
     assert min(kernel.mix[kind] for kind in ("tensor", "async_copy", "barrier", "shared")) > 0
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100"])
+def test_the_table_holds_for_other_architectures(arch: str, tmp_path: Path) -> None:
+    opened = Lowering(tmp_path, arch=arch)
+    try:
+        (kernel,) = made(opened, "matmul", "pointers")[1]
+    finally:
+        opened.close()
+    assert kernel.mix is not None
+    assert min(kernel.mix[kind] for kind in ("tensor", "async_copy", "shared", "integer")) > 0
+    assert "other" not in kernel.mix
+
+
 def test_shares_are_of_all_instructions(softmax: Made, matmul: Made) -> None:
     for kernel in (*softmax[1], *matmul[1]):
         assert kernel.mix is not None
@@ -128,9 +140,12 @@ def test_what_the_disassembler_refuses_is_other_and_not_remembered(
     whole = bytearray(cubin(softmax[0]))
     code = next(one for one in ELFFile(BytesIO(whole)).iter_sections() if one.name.startswith(".text."))
     whole[code["sh_offset"] : code["sh_offset"] + 16] = b"\xff" * 16
-    found = Disassembly("sm_90").count(bytes(whole))
+    fresh, knowing = Disassembly("sm_90"), Disassembly("sm_90")
+    knowing.count(cubin(softmax[0]))
+    found = fresh.count(bytes(whole))
     assert found is not None
     assert found[UNKNOWN] == 1
+    assert knowing.count(bytes(whole)) == found
     assert class_of(UNKNOWN[0]) == "other"
     (kept,) = (tmp_path / "kernel-evo" / "instructions").iterdir()
     assert "?" not in kept.read_text()

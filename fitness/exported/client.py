@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from fitness import native
 from fitness import plan as plans
 from fitness.card import Case, ProblemCard
 from fitness.exported.difference import difference
-from fitness.exported.jobs import (
-    ANSWER,
-    ANSWER_BYTES,
-    EXPORT,
-    EXPORT_ANSWER,
-    JOB,
-    LOG,
-    SOURCE,
-    ExportJob,
-    Fault,
-    Look,
-    Report,
-)
+from fitness.exported.jobs import EXPORT, JOB, SOURCE, ExportJob, Fault, Look, Report
+from fitness.exported.process import reported
 from fitness.lowering import source as sources
-from fitness.lowering.children import CPU_SIGNALS, read_small
-from fitness.lowering.confinement import BROKEN, TIMED_OUT
 from fitness.target import DeviceError
 from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Verdict
 
-WALL_S, CPU_S = 150.0, 140
-PATIENCE_S = 30.0  # beyond the child's own limit
+SCRATCH = "export-"
 COMPARED_BYTES = 1 << 30  # of a case's arguments; the outputs of a larger one are not compared
-ROOM_BYTES = 256 << 20  # of a file, beside the outputs: compiled kernels, a driver's shared memory
-LOG_BYTES = 1 << 16
-SETTINGS = {  # as those that the plan was compiled with
-    "TRITON_DISABLE_LINE_INFO": "1",
-    "TRITON_DEFAULT_FP_FUSION": "1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
-
 Ask = Callable[[dict[str, Any]], Any]  # the judge's answer to a request
 
 
@@ -96,7 +70,7 @@ class ExportRun:
     ) -> None:
         self._subject, self._ask = subject, ask
         self._folder = folder.absolute()
-        self._environment = {**environment, **SETTINGS}
+        self._environment = environment
         self._sandboxed, self._pretended = sandboxed, pretended
         self._plan = plans.read(subject.plan.read_bytes())
         self.said = ""  # what the child printed
@@ -110,27 +84,23 @@ class ExportRun:
         source = sources.read(Kernel(self._subject.text, "triton"), self._subject.entry)
         if isinstance(source, Verdict):
             return self._told(Agreement.DIFFERENT, f"the exported file is refused: {source.reason}")
-        with (
-            tempfile.TemporaryDirectory(
-                dir=self._folder, prefix="export-", ignore_cleanup_errors=True
-            ) as given,
-            tempfile.TemporaryDirectory(
-                dir=self._folder, prefix="export-", ignore_cleanup_errors=True
-            ) as kept,
-        ):
-            scratch, wanted = Path(given), Path(kept)
+        for left in self._folder.glob(f"{SCRATCH}*"):  # by a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        with _folder(self._folder) as scratch, _folder(self._folder) as wanted:
             looks, alike = self._looks(scratch, wanted)
             job = ExportJob(source.entry, self._plan.arch, self._plan.choices, looks, self._pretended)
             (scratch / SOURCE).write_text(self._subject.text)
             (scratch / JOB).write_bytes(EXPORT.dump_json(job))
-            report = self._run(scratch, max(sum(s.nbytes for s in look.case.outputs) for look in looks))
+            most = max(sum(spec.nbytes for spec in look.case.outputs) for look in looks)
+            ran = reported(scratch, self._environment, output_bytes=most, sandboxed=self._sandboxed)
+            report, self.said = ran
             if isinstance(report, Fault):
                 agreement = Agreement.UNCHECKED if report.machine else Agreement.DIFFERENT
                 return self._told(agreement, report.reason)
             return self._compared(report, looks, scratch, wanted, alike)
 
     def _looks(self, scratch: Path, wanted: Path) -> tuple[tuple[Look, ...], bool]:
-        """The cases with their inputs on the disk, and whether two runs of the plan agree on the first."""
+        """The cases with their inputs on the disk, and whether runs of the plan agree on the first."""
         card, passed = self._subject.card, self._subject.passed
         cases = [
             case
@@ -157,40 +127,6 @@ class ExportRun:
                 told = self._ask({**request, "inputs": str(scratch), "outputs": None})
                 looks.append(Look(case, tuple(told["inputs"]), timed=True))
         return tuple(looks), alike
-
-    def _run(self, scratch: Path, output_bytes: int) -> Report | Fault:
-        """Start the child and read what it reports."""
-        command = [sys.executable, "-P", "-m", "fitness.exported", "--scratch", str(scratch)]
-        command += ["--library", str(native.library("enter")), "--wall", str(WALL_S), "--cpu", str(CPU_S)]
-        command += ["--file-bytes", str(output_bytes + ROOM_BYTES)]
-        command += [] if self._sandboxed else ["--unsandboxed"]
-        environment = {**self._environment, "HOME": str(scratch), "TMPDIR": str(scratch)}
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, env=environment, start_new_session=True, **quiet) as child:  # type: ignore[call-overload]
-            try:
-                _, first = child.communicate(timeout=WALL_S + PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                return Fault("the process around the exported file does not end", machine=True)
-            finally:
-                child.kill()
-        said = first + read_small(scratch / LOG, LOG_BYTES)
-        self.said = said.decode(errors="replace").strip()
-        return self._reported(child.returncode, scratch)
-
-    def _reported(self, status: int, scratch: Path) -> Report | Fault:
-        last = self.said.splitlines()[-1][:300] if self.said else f"status {status}"
-        if status == TIMED_OUT:
-            return Fault(f"the exported file does not end within {WALL_S:g} s")
-        if status == BROKEN:
-            raise DeviceError(f"the sandbox of exported files failed: {last}")
-        if status in CPU_SIGNALS:
-            return Fault(f"the exported file used more than {CPU_S} s of processor time")
-        if status != 0:
-            return Fault(f"the process that ran the exported file ended: {last}")
-        try:
-            return EXPORT_ANSWER.validate_json(read_small(scratch / ANSWER, ANSWER_BYTES))
-        except ValidationError as why:
-            return Fault(f"the exported file left no report that can be read: {why.errors()[0]['msg']}")
 
     def _compared(
         self, report: Report, looks: Sequence[Look], scratch: Path, wanted: Path, alike: bool
@@ -220,13 +156,20 @@ class ExportRun:
             return self._told(Agreement.DIFFERENT, f"the exported file gives a {held['reason']}", **known)
         return self._told(
             Agreement.EQUAL,
-            "the same launches; outputs within the bound, as two runs of the plan differ",
+            "the same launches; outputs within the bound, as runs of the plan differ",
             **known,
         )
 
     def _told(self, agreement: Agreement, reason: str, **known: Any) -> ExportCheck:
         isolation = "process" if self._sandboxed else "weak"
         return ExportCheck(agreement, reason, isolation=isolation, **known)
+
+
+@contextmanager
+def _folder(parent: Path) -> Iterator[Path]:
+    """A folder for a while."""
+    with tempfile.TemporaryDirectory(dir=parent, prefix=SCRATCH, ignore_cleanup_errors=True) as made:
+        yield Path(made)
 
 
 def _nbytes(case: Case) -> int:

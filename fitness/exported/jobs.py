@@ -11,6 +11,7 @@ from fitness.card import Case
 from fitness.plan import STRICT, CasePlan
 
 SOURCE, JOB, ANSWER, LOG = "kernel.py", "job.json", "answer.json", "log.txt"
+BEGUN = "begun"  # an empty file: from here on, what goes wrong is the exported file's doing
 ANSWER_BYTES = 16 << 20
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,7 +15,8 @@ from torch import Tensor
 from triton.compiler.errors import CompilationError
 
 from fitness.card import TensorSpec
-from fitness.exported.jobs import SOURCE, ExportJob, Look
+from fitness.exported import rehearsal
+from fitness.exported.jobs import BEGUN, SOURCE, ExportJob, Look
 from fitness.exported.witness import Witness, observed
 from fitness.lowering import shims
 from fitness.lowering.driver import Driver
@@ -36,8 +35,10 @@ CLOCK, SYNCHRONIZE = time.perf_counter, torch.cuda.synchronize  # as they are be
 def report(folder: Path, job: ExportJob) -> Json:
     """A ``Report`` or a ``Fault`` as JSON data."""
     facts = CARDS[job.arch]
-    if not job.pretended and not torch.cuda.is_available():
-        return {"reason": f"the sandbox does not reach the GPU: {_what_is_missing()}", "machine": True}
+    wrong = None if job.pretended else rehearsal.failure()
+    if wrong is not None:
+        return {"reason": wrong, "machine": True}
+    (folder / BEGUN).touch()
     torch.set_grad_enabled(False)
     witness = Witness(facts, job.choices)
     if job.pretended:
@@ -143,22 +144,6 @@ class _Calls:
 
         calls = max(1, min(MOST_CALLS, int(BATCH_S / min(batch(1) for _ in range(3)))))
         return median(batch(calls) for _ in range(BATCHES))
-
-
-def _what_is_missing() -> str:
-    """Why PyTorch finds no GPU: what the driver says, and files that it cannot open."""
-    said = []
-    try:
-        said.append(f"cuInit gives {ctypes.CDLL('libcuda.so.1').cuInit(0)}")
-    except (OSError, AttributeError) as why:
-        said.append(one_line(why))
-    files = [*Path("/dev").glob("nvidia*"), Path("/proc/self/maps"), Path("/proc/driver/nvidia/params")]
-    for file in [path for path in files if not path.is_dir()]:
-        try:
-            os.close(os.open(file, os.O_RDWR if file.parent == Path("/dev") else os.O_RDONLY))
-        except OSError as why:
-            said.append(f"{file}: {why.strerror}")
-    return "; ".join(said)
 
 
 def _innermost(why: BaseException) -> BaseException:

@@ -54,12 +54,22 @@ class Children:
         sandboxed: False only on the user's word.
         limits: of one child.
         most: children at work at once, whoever asks for them.
+        multiprocessors: of the card; None: of a common one of the architecture.
 
     Raises:
         DeviceError: no gcc, or torch and Triton do not start.
     """
 
-    def __init__(self, log: Path, *, arch: str, sandboxed: bool, limits: Limits, most: int) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *,
+        arch: str,
+        sandboxed: bool,
+        limits: Limits,
+        most: int,
+        multiprocessors: int | None = None,
+    ) -> None:
         self.tally = {do: Tally() for do in WHAT}
         self._limits = limits
         self._log = log
@@ -71,6 +81,8 @@ class Children:
         self._next = 0
         options = ["--library", str(native.library("enter")), "--arch", arch,
                    "--wall", str(limits.wall), "--cpu", str(limits.cpu)]  # fmt: skip
+        if multiprocessors is not None:
+            options += ["--multiprocessors", str(multiprocessors)]
         if not sandboxed:
             options.append("--unsandboxed")
         self._zygotes = {do: self._start(do, options) for do in WHAT}

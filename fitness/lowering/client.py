@@ -78,6 +78,7 @@ class Lowering:
     Args:
         folder: where plans, logs and scratch folders go.
         arch: what is lowered for, one of ``fitness.lowering.facts.CARDS``.
+        multiprocessors: of the card lowered for, which host code may ask for; None: those of ``CARDS``.
         sandboxed: False only on the user's word.
         limits: of one child.
         cores: children at work at once, over all threads that lower; None: one for each processor core.
@@ -92,6 +93,7 @@ class Lowering:
         folder: Path,
         *,
         arch: str = "sm_90",
+        multiprocessors: int | None = None,
         sandboxed: bool = True,
         limits: Limits | None = None,
         cores: int | None = None,
@@ -100,7 +102,7 @@ class Lowering:
         if arch not in CARDS:
             raise DeviceError(f"cannot lower for {arch}; known: {', '.join(sorted(CARDS))}")
         self._folder = folder.absolute()
-        self._arch = arch
+        self._arch, self._multiprocessors = arch, multiprocessors
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{SCRATCH}*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -110,6 +112,7 @@ class Lowering:
         self._children = Children(
             self._folder / "lowering.log",
             arch=arch,
+            multiprocessors=multiprocessors,
             sandboxed=sandboxed,
             limits=limits or Limits(),
             most=cores or len(os.sched_getaffinity(0)),
@@ -192,7 +195,8 @@ class Lowering:
             return None
 
     def _key(self, source: sources.Source, cases: Sequence[Case]) -> str:
-        versions = [verifier_hash(), metadata.version("triton"), self._arch]
+        card = f"{self._arch} {self._multiprocessors or ''}"
+        versions = [verifier_hash(), metadata.version("triton"), card]
         parts = [*versions, source.kernel.sha, source.entry, _CASES.dump_json(tuple(cases)).decode()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

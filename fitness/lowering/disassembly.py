@@ -3,7 +3,8 @@
 An instruction is sixteen bytes; which one it is stands in its lowest twelve bits, and the width of an access
 in three more. The disassembler takes a third of a second whatever it is given, so it is only shown one
 instruction of each kind that was never seen before; what it says is kept, per machine. After a few kernels
-nothing is run any more, and a binary costs a millisecond.
+nothing is run any more, and a binary costs a millisecond. (On sm_100 FFMA and FHFMA share a number, and FADD
+and FHADD; each pair is of one class.)
 
 The bytes come from a child that compiled what a candidate wrote, so the disassembler runs in the sandbox.
 """
@@ -69,24 +70,29 @@ class Disassembly:
         if self._name is None or self._tool is None or not items:
             return None
         keys = Counter(map(_key, items))
-        with self._lock:
-            if not keys.keys() <= self._words.keys() and not self._learnt(items, keys):
-                return None
-            found: Counter[Word] = Counter()
-            for key, number in keys.items():
-                found[self._words[key]] += number
-            return found
+        if not keys.keys() <= self._words.keys():
+            with self._lock:  # one asks, others that know all of theirs go on
+                if not self._learnt(items, keys):
+                    return None
+        words = self._words
+        found: Counter[Word] = Counter()
+        for key, number in keys.items():
+            found[words[key]] += number
+        return found
 
     def _learnt(self, items: list[tuple[int, int]], keys: Counter[int]) -> bool:
         """Whether the disassembler could be asked about the instructions that were never seen before."""
-        new = {key: item for item in items if (key := _key(item)) in keys.keys() - self._words.keys()}
+        missing = keys.keys() - self._words.keys()
+        new = {key: item for item in items if (key := _key(item)) in missing}
         todo = iter(new.items())
         while batch := dict(islice(todo, BATCH)):
             words = self._asked(batch)
             if words is None:
                 return False
-            self._words |= words
-        self._words |= _read(self._kept)  # another process may have learnt others
+            self._words = self._words | words  # never changed in place: others read it
+        if not new:
+            return True  # another thread has asked
+        self._words = self._words | _read(self._kept)  # another process may have learnt others
         surely = {key: word for key, word in self._words.items() if word != UNKNOWN}
         keep(self._kept, json.dumps(surely).encode())
         return True
@@ -109,6 +115,8 @@ class Disassembly:
                 return refused | {key: told.get(index, UNKNOWN) for index, key in enumerate(order)}
             refused |= dict.fromkeys(illegal, UNKNOWN)
             left = {key: item for key, item in left.items() if key not in illegal}
+            if not left:
+                return refused
         return None
 
     def _said(self, code: bytes) -> str | None:

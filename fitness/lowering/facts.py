@@ -1,7 +1,8 @@
 """What host code may ask of the device a kernel is lowered for, by architecture name.
 
 Numbers are those of one common card of each architecture. A host function that sizes its grid by the number
-of multiprocessors gets them from here, so a plan is made for that card.
+of multiprocessors gets them from here, so a plan is made for that card; on a GPU it gets those of the card at
+hand.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def main() -> None:
     words.add_argument("does", choices=["trace", "compile"])
     words.add_argument("--library", type=Path, required=True)
     words.add_argument("--arch", required=True)
+    words.add_argument("--multiprocessors", type=int)
     words.add_argument("--unsandboxed", action="store_true")
     words.add_argument("--wall", type=float, default=Limits.wall)
     words.add_argument("--cpu", type=int, default=Limits.cpu)
@@ -67,7 +69,10 @@ def main() -> None:
     limits = Limits(wall=order.wall, cpu=order.cpu)
     confinement = Confinement(order.library, strict=not order.unsandboxed, limits=limits)
     tracing = order.does == "trace"
-    work = (_tracing if tracing else _compiling)(CARDS[order.arch])
+    facts = CARDS[order.arch]
+    if order.multiprocessors is not None:
+        facts = replace(facts, multiprocessors=order.multiprocessors)
+    work = (_tracing if tracing else _compiling)(facts)
     gc.collect()
     gc.freeze()
     gc.disable()

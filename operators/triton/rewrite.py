@@ -60,7 +60,7 @@ class Rewrite:
 
 
 def _matters(edits: Edits, parent: Kernel, brief: Brief) -> bool:
-    """Whether edits touch more than functions, and their launches, that are idle where the parent is timed."""
+    """Whether edits touch more than what is idle where the parent is timed: functions, and their launches."""
     idle = _idle_spans(parent.source, brief.running)
     return not all(any(start <= edit.start and edit.end <= end for start, end in idle) for edit in edits)
 
