@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fitness import machine, native
+from fitness import native
 from fitness.card import Case, ProblemCard
 from fitness.exported.client import ExportRun, Subject
 from fitness.judging import (
@@ -31,7 +31,6 @@ from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
 
-SPARED = 3  # cores that no build runs on: the judge's, its driver's and the coordinator's
 GPU_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUDA_HOME")
 
 
@@ -81,7 +80,6 @@ class CudaTarget:
                 arch=facts["arch"],
                 multiprocessors=int(facts["multiprocessors"]),
                 sandboxed=sandboxed,
-                cores=max(1, machine.cores() - SPARED),
             )
         except BaseException:
             self.close()

@@ -12,9 +12,9 @@ from fitness.judge.bounds import bounds
 from fitness.judge.checker import TWICE, checker
 from fitness.judge.compare import compare
 from fitness.judge.cuda.sets import DeviceSets
-from fitness.judge.loaded import LoadedCase
+from fitness.judge.loaded import Draw, LoadedCase
 from fitness.judge.problem import load
-from fitness.judge.quick import Worst, worst_error
+from fitness.judge.quick import Quick, quick
 from fitness.judge.rig import WrongOutput
 
 pytestmark = pytest.mark.filterwarnings(
@@ -29,8 +29,8 @@ def softmax() -> LoadedCase:
 
 
 @pytest.fixture(scope="module")
-def worst(softmax: LoadedCase) -> Worst:
-    found = worst_error(softmax, TWICE)
+def fused(softmax: LoadedCase) -> Quick:
+    found = quick(softmax, TWICE)
     assert found is not None
     return found
 
@@ -46,7 +46,7 @@ def sets(softmax: LoadedCase) -> Iterator[DeviceSets]:
 
 
 def test_it_gives_the_number_of_the_plain_comparison(
-    softmax: LoadedCase, worst: Worst, sets: DeviceSets
+    softmax: LoadedCase, fused: Quick, sets: DeviceSets
 ) -> None:
     x, out = sets.inputs(0)[0], sets.outputs(0)[0]
     out[3, 5] *= 1 + 1e-4
@@ -54,28 +54,31 @@ def test_it_gives_the_number_of_the_plain_comparison(
     allowed = bounds(softmax.tolerance, [x], [], want, softmax.case.outputs)
     plain = compare([out], want, allowed, scale=TWICE).max_error
     assert plain > 1
-    assert float(worst([out], want, [x], [])) == pytest.approx(plain, rel=1e-3)
+    assert fused.error(Draw([x], []), [out]) == pytest.approx(plain, rel=1e-3)
 
 
-def test_right_outputs_pass(softmax: LoadedCase, worst: Worst, sets: DeviceSets) -> None:
-    checker(softmax, worst=worst)(sets, 0)
-    assert (
-        float(worst([sets.outputs(0)[0]], [torch.softmax(sets.inputs(0)[0], -1)], [sets.inputs(0)[0]], []))
-        <= 1
-    )
+def test_right_outputs_pass(softmax: LoadedCase, fused: Quick, sets: DeviceSets) -> None:
+    checker(softmax, quick=fused)(sets, 0)
+    assert fused.error(Draw(sets.inputs(0), []), sets.outputs(0)) <= 1
 
 
 @pytest.mark.parametrize("wrong", [0.9, float("nan"), float("inf")])
 def test_one_wrong_element_is_refused_with_its_place(
-    softmax: LoadedCase, worst: Worst, sets: DeviceSets, wrong: float
+    softmax: LoadedCase, fused: Quick, sets: DeviceSets, wrong: float
 ) -> None:
     sets.outputs(0)[0][7, 11] = wrong
     with pytest.raises(WrongOutput) as refusal:
-        checker(softmax, worst=worst)(sets, 0)
+        checker(softmax, quick=fused)(sets, 0)
     assert refusal.value.evidence is not None
     assert refusal.value.evidence.index == (7, 11)
 
 
-def test_a_bound_of_very_many_steps_is_not_fused() -> None:
+def test_tensors_of_other_shapes_are_left_to_the_plain_comparison(fused: Quick) -> None:
+    x = torch.randn(3, 5)
+    assert fused.error(Draw([x], []), [torch.softmax(x, -1)]) == float("inf")
+
+
+def test_a_bound_of_very_many_steps_is_not_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitness.judge.quick.MOST_STEPS", 40)
     problem = load("attention", seed=0, cache_bytes=32 << 20, memory_bytes=4 << 30)
-    assert worst_error(problem.cases[0], TWICE) is None
+    assert quick(problem.cases[0], TWICE) is None

@@ -12,13 +12,13 @@ from fitness.judge.bounds import Bound, bounds
 from fitness.judge.compare import Comparison, compare
 from fitness.judge.gate import describe, judged, moved, widened
 from fitness.judge.loaded import Draw, LoadedCase
-from fitness.judge.quick import Worst, widened_narrow
+from fitness.judge.quick import Quick, widened_narrow
 from fitness.judge.rig import Check, Sets, WrongOutput
 
 TWICE = 2.0  # the bound, where the framework's float32 result stands for the reference
 
 
-def checker(loaded: LoadedCase, exact_share: float = 0.0, worst: Worst | None = None) -> Check:
+def checker(loaded: LoadedCase, exact_share: float = 0.0, quick: Quick | None = None) -> Check:
     """Compares a set's outputs with the framework's on the same inputs, at twice the bound.
 
     A secret share of the sets is judged by float64 at the plain bound instead. Where the bound is sampled,
@@ -27,7 +27,7 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0, worst: Worst | None = 
     Args:
         loaded: the case.
         exact_share: of the sets.
-        worst: the comparison with the framework fused; what it doubts is compared step by step.
+        quick: the comparison with the framework fused; what it doubts is compared step by step.
     """
     inputs, case = len(loaded.case.inputs), loaded.case
     sampled = None if loaded.tolerance is not None else _uniform_bounds(loaded)
@@ -47,12 +47,12 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0, worst: Worst | None = 
     def nearly(draw: Draw, outputs: list[Tensor]) -> Comparison:
         largest = 0.0
         for first, part, shown in loaded.pieces(draw, outputs):
-            want = loaded.nearly(part.inputs, part.parameters)
-            read, held, want = (widened_narrow(ts) for ts in (part.inputs, part.parameters, want))
-            error = math.inf if worst is None else float(worst(shown, want, read, held))
+            error = math.inf if quick is None else quick.error(part, shown)
             if error <= 1.0:
                 largest = max(largest, error)
                 continue
+            want = loaded.nearly(part.inputs, part.parameters)
+            read, held, want = (widened_narrow(ts) for ts in (part.inputs, part.parameters, want))
             allowed = sampled or bounds(loaded.tolerance, read, held, want, case.outputs)
             found = compare(shown, want, allowed, scale=TWICE)
             if found.evidence:

@@ -1,84 +1,113 @@
-"""Whether timed outputs hold, in one pass over memory: bound and comparison fused by PyTorch's compiler.
+"""Whether timed outputs hold, in a pass or two over memory: reference, bound and comparison fused.
 
-The comparison of ``fitness.judge.compare`` makes a dozen passes, and a GPU spends more time on them than on
-the kernel that they check. The fused one may only say that all is well; what it doubts is looked at again.
+The steps of ``fitness.judge.checker`` make two dozen passes, and a GPU spends more time on them than on the
+kernel that they check. PyTorch's compiler fuses what one run of those very steps was seen to do. The fused
+check may only say that all is well; what it doubts is looked at again, step by step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor, fx
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from fitness.judge.bounds import bounds
-from fitness.judge.loaded import NARROW, LoadedCase
+from fitness.judge.loaded import NARROW, Draw, LoadedCase
+from fitness.target import ProblemError
 
-# Of a kernel's outputs, the reference's float32 ones, inputs and parameters: the worst error over its bound.
-Worst = Callable[[list[Tensor], list[Tensor], list[Tensor], list[Tensor]], Tensor]
 TINY = 2.0**-149
-MOST_STEPS = 100
+MOST_STEPS = 150  # more would take the compiler minutes
+A_LITTLE = 2.0**-5
+
+Worst = Callable[..., Tensor]  # of outputs, inputs and parameters in one row: the worst error over its bound
 
 
-def worst_error(loaded: LoadedCase, scale: float) -> Worst | None:
-    """The largest error in units of ``scale`` bounds, NaN where there is any; None where it cannot be fused.
+class Quick:
+    """The fused check of one case.
 
-    A bound that a problem file computes in very many steps would take the compiler minutes.
+    Args:
+        worst: by the shapes of the tensors that it is for: a case is looked at in pieces.
+    """
+
+    def __init__(self, worst: dict[tuple[torch.Size, ...], Worst]) -> None:
+        self._worst = worst
+
+    def error(self, draw: Draw, outputs: Sequence[Tensor]) -> float:
+        """The worst error in units of what is allowed: infinite or NaN where that cannot be told so."""
+        tensors = (*outputs, *draw.inputs, *draw.parameters)
+        worst = self._worst.get(_shapes(tensors))
+        return math.inf if worst is None else float(worst(*tensors))
+
+
+def quick(loaded: LoadedCase, scale: float) -> Quick | None:
+    """The fused check; None where the compiler does not take it, or it gives another number.
 
     Args:
         loaded: the case.
-        scale: how many bounds are allowed.
+        scale: how many bounds are allowed around the framework's float32 result.
     """
-    tolerance, specs = loaded.tolerance, loaded.case.outputs
-    if tolerance is None or any(spec.dtype not in ("float32", "bfloat16", "float16") for spec in specs):
+    specs = loaded.case.outputs
+    if loaded.tolerance is None or any(spec.dtype not in _FLOATS for spec in specs):
         return None
+    draw = loaded.draw("quick", checking=False)
+    fused: dict[tuple[torch.Size, ...], Worst] = {}
+    for _, part, outputs in loaded.pieces(draw, loaded.framework(draw.inputs, draw.parameters)):
+        tensors = (*outputs, *part.inputs, *part.parameters)
+        if _shapes(tensors) not in fused:
+            steps = _steps(loaded, len(outputs), len(part.inputs), scale)
+            worst = _fused(steps, tensors, len(outputs))
+            if worst is None:
+                return None
+            fused[_shapes(tensors)] = worst
+    return Quick(fused)
 
-    def worst(got: list[Tensor], want: list[Tensor], inputs: list[Tensor], held: list[Tensor]) -> Tensor:
+
+_FLOATS = ("float32", "bfloat16", "float16")
+
+
+def _steps(loaded: LoadedCase, outputs: int, inputs: int, scale: float) -> Worst:
+    """What the checker does, as a function of one row of tensors."""
+
+    def worst(*tensors: Tensor) -> Tensor:
+        got, read, held = tensors[:outputs], [*tensors[outputs:][:inputs]], [*tensors[outputs + inputs :]]
+        want = widened_narrow(loaded.nearly(read, held))
+        read, held = widened_narrow(read), widened_narrow(held)
         found = []
-        for g, w, bound in zip(got, want, bounds(tolerance, inputs, held, want, specs), strict=True):
+        for g, w, bound in zip(
+            got, want, bounds(loaded.tolerance, read, held, want, loaded.case.outputs), strict=True
+        ):
             allowed = (bound.elementwise * scale).clamp_min(TINY)
             found.append(((g.to(w.dtype) - w).abs() / allowed).max())
         return torch.stack(found).max()
 
-    compiled: Worst = torch.compile(worst, dynamic=False)
-    return compiled if _agrees(loaded, worst, compiled) else None
+    return worst
 
 
-def _agrees(loaded: LoadedCase, plain: Worst, compiled: Worst) -> bool:
-    """Whether the compiler takes it, and gives the same number as the same lines not compiled."""
-    draw = loaded.draw("quick", checking=False)
-    outputs = loaded.framework(draw.inputs, draw.parameters)
-    for _, part, got in loaded.pieces(draw, outputs):
-        want = loaded.nearly(part.inputs, part.parameters)
-        arguments = (got, *(widened_narrow(ts) for ts in (want, part.inputs, part.parameters)))
-        with _Count() as steps:
-            expected = float(plain(*arguments))
-        if steps.count > MOST_STEPS:
-            return False
-        try:
-            found = float(compiled(*arguments))
-        except (RuntimeError, torch._dynamo.exc.TorchDynamoException):
-            return False
-        if not math.isclose(found, expected, rel_tol=0.01, abs_tol=0.01):
-            return False
-    return True
+def _fused(steps: Worst, tensors: Sequence[Tensor], outputs: int) -> Worst | None:
+    """The steps compiled, if they take few operations and the compiled ones judge alike.
+
+    Right outputs must pass; and where all are a little wrong, the worst of them must be found as wrong.
+    """
+    wrong = [tensor * (1 + A_LITTLE) for tensor in tensors[:outputs]]
+    try:
+        expected = float(steps(*wrong, *tensors[outputs:]))
+        graph: fx.GraphModule = make_fx(steps)(*tensors)
+        if len(graph.graph.nodes) > MOST_STEPS:
+            return None
+        compiled: Worst = torch.compile(graph, dynamic=False, fullgraph=True)
+        right, found = float(compiled(*tensors)), float(compiled(*wrong, *tensors[outputs:]))
+    except (RuntimeError, NotImplementedError, ProblemError, torch._dynamo.exc.TorchDynamoException):
+        return None
+    return compiled if right <= 1.0 and math.isclose(found, expected, rel_tol=0.02) else None
 
 
-class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += 1
-        return func(*args, **(kwargs or {}))
+def _shapes(tensors: Sequence[Tensor]) -> tuple[torch.Size, ...]:
+    return tuple(tensor.shape for tensor in tensors)
 
 
-def widened_narrow(tensors: list[Tensor]) -> list[Tensor]:
+def widened_narrow(tensors: Sequence[Tensor]) -> list[Tensor]:
     """bfloat16 and float16 as float32, everything else as it is."""
     return [tensor.float() if tensor.dtype in NARROW else tensor for tensor in tensors]

@@ -10,7 +10,7 @@ from fitness.judge.baselines import Standing
 from fitness.judge.checker import TWICE, checker
 from fitness.judge.course import race
 from fitness.judge.loaded import LoadedCase
-from fitness.judge.quick import worst_error
+from fitness.judge.quick import quick
 from fitness.judge.retaking import Retaking, Round
 from fitness.judge.rig import Check, Contender, Rig, Unbelievable
 from fitness.judge.statistics import (
@@ -79,7 +79,7 @@ class Stand:
         self._seconds = min(median(each) for each in (samples[self._name], *again))
         self.baselines = [self._baseline(name, standings[name], samples.get(name)) for name in standings]
         self._best = 0.0  # speed-up of the fastest kernel screened so far
-        self._worst = worst_error(loaded, TWICE) if rig.fuses else None
+        self._quick = quick(loaded, TWICE) if rig.fuses else None
         self._least_block_s = rig.least_block_s(self._course)
         self.floor = rig.floor(loaded.case, self._course, self._seconds)
 
@@ -94,7 +94,7 @@ class Stand:
         Raises:
             Unbelievable, WrongOutput, Disturbance, KernelDied: what the kernel did.
         """
-        check = checker(self._loaded, worst=self._worst)
+        check = checker(self._loaded, quick=self._quick)
         timing = self._race(kernel, check, rounds, leaves=True)
         if timing.median < self.floor.seconds:
             self._look_again()
@@ -109,7 +109,7 @@ class Stand:
             Unbelievable, WrongOutput, Disturbance, KernelDied: what the kernel did.
         """
         self._least_block_s = self._rig.least_block_s(self._course)
-        check = checker(self._loaded, exact_share=EXACT_SHARE, worst=self._worst)
+        check = checker(self._loaded, exact_share=EXACT_SHARE, quick=self._quick)
         timing = self._race(kernel, check, self._rig.rounds)
         if timing.ci95[1] < self.floor.seconds:
             self._look_again()
