@@ -52,7 +52,15 @@ def run(
     run_dir: Annotated[Path | None, typer.Option(help="A new or empty folder [runs/DATE-PROBLEM].")] = None,
     evaluations: Annotated[int | None, typer.Option(help="Stop after this many judged kernels.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this much wall time.")] = None,
+    usd: Annotated[float | None, typer.Option(help="Stop before models cost more US dollars.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Stop before models take more tokens.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides every choice of the search.")] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            help="Search without one part: best-of-n, random-parent, no-crossover, random-operator."
+        ),
+    ] = None,
     as_json: saying.Json = False,
     unsandboxed: Unsandboxed = False,
 ) -> None:
@@ -62,7 +70,16 @@ def run(
     from evo.settings import settings
 
     _refuse_entry(entry)
-    chosen = settings(effort, config, evaluations=evaluations, minutes=minutes, seed=seed)
+    chosen = settings(
+        effort,
+        config,
+        evaluations=evaluations,
+        minutes=minutes,
+        usd=usd,
+        tokens=tokens,
+        seed=seed,
+        control=control,
+    )
     with _terminable(), watcher(not as_json) as watching:
         path = session.start(
             problem,

@@ -19,6 +19,7 @@ from typing import Protocol
 from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
+from evo.ledger import EVALUATIONS
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import AHEAD, Batch, Birth, Stream
@@ -129,13 +130,13 @@ class Coordinator:
 
     def finished(self) -> str | None:
         """Why no further ask is made; None while there is budget. Starting kernels are judged in any case."""
-        limit, minutes = self._settings.evaluations, self._settings.minutes
-        if limit is not None and self._state.evaluations >= limit:
-            return "evaluations"
+        cap = self._course.ledger.reached(self._state.wall_s + self._closing_s())
+        if cap == EVALUATIONS:
+            return cap
         if self._state.next_ask <= self._strategy.seeds:
             return None
-        if minutes is not None and self._state.wall_s + self._closing_s() >= minutes * 60:
-            return "minutes"
+        if cap is not None:
+            return cap
         if self._course.barren >= self._settings.patience:
             return "exhausted"
         return None if len(self._state.archive) else "no measured kernel to go on from"
@@ -274,7 +275,7 @@ class Coordinator:
             if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
                 return draft, admission
             reason = KNOWN_SOURCE
-            draft = self._strategy.onward(draft, self._state, attempt)
+            draft = self._strategy.onward(draft, self._state, self._course, attempt)
         return _stillborn(draft, reason)
 
     def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
@@ -360,7 +361,7 @@ class Coordinator:
 
 
 def _stillborn(draft: Draft, reason: str) -> Stillborn:
-    return Stillborn(draft.ask, draft.operator, draft.parents, reason)
+    return Stillborn(draft.ask, draft.operator, draft.parents, reason, model=draft.model)
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:
@@ -368,14 +369,16 @@ def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn
     kernel = admission.kernel
     numbers = configuration(kernel.source, kernel.language) if draft.operator == TUNE else ()
     reason = f"{why} as kernel {twin}"
-    return Stillborn(draft.ask, draft.operator, draft.parents, reason, admission.normal_sha, twin, numbers)
+    return Stillborn(
+        draft.ask, draft.operator, draft.parents, reason, admission.normal_sha, twin, numbers, draft.model
+    )
 
 
 def _proposed(id: int, draft: Draft, admission: Admission, built: Built | Verdict) -> Proposed:
     assert draft.proposal is not None
     kernel, usage = admission.kernel, draft.proposal.usage
-    shas = (built.artifact_sha, built.timed_sha) if isinstance(built, Built) else (None, None)
+    artifact, timed = (built.artifact_sha, built.timed_sha) if isinstance(built, Built) else (None, None)
     return Proposed(
         draft.ask, id, kernel.sha, admission.normal_sha, kernel.language, draft.parents, draft.operator,
-        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, *shas,
+        draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, artifact, timed, draft.model,
     )  # fmt: skip

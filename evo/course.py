@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
+from evo.bandit import Bandit
+from evo.ledger import Ledger
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
-from populations.state import OperatorRecord, State
+from populations.state import State
 from populations.verdict import Outcome
 
-PRIOR_TRIES = 4.0  # an operator's credit starts as if it had been average this many times
-CREDIT_FLOOR, CREDIT_CEILING = 0.2, 6.0  # so that no operator starves and none takes all
 SEED, TUNE = "seed", "tune"
 _NEVER = float("-inf")
 
@@ -24,6 +24,8 @@ class Course:
     Args:
         state: the population; each event is applied to it first, then to this.
         tune_evaluations: how many tune evaluations a promising new structure gets.
+        bandit: what is known of the operators.
+        ledger: what is spent.
 
     Attributes:
         due: roots of families with tune evaluations left, and how many.
@@ -37,8 +39,9 @@ class Course:
         longest_promotion_s: of the longest one.
     """
 
-    def __init__(self, state: State, tune_evaluations: int) -> None:
+    def __init__(self, state: State, tune_evaluations: int, bandit: Bandit, ledger: Ledger) -> None:
         self._state = state
+        self.bandit, self.ledger = bandit, ledger
         self._grant = tune_evaluations
         self._proposed: dict[int, Proposed] = {}  # waiting for their verdict
         self._root: dict[int, int] = {}
@@ -53,9 +56,12 @@ class Course:
         self.promotion_s = 0.0
         self.longest_promotion_s = 0.0
         self._claims_s: list[float] = []  # of the promotions that led to a claim
+        self._measured: list[int] = []
 
     def apply(self, event: Event) -> None:
         """Take in an event that the state has taken in; constant time."""
+        self.ledger.apply(event)
+        self.bandit.apply(event, chosen=self._chosen(event))
         match event:
             case Proposed():
                 self._propose(event)
@@ -66,6 +72,8 @@ class Course:
             case Judged(id, verdict):
                 if (born := self._proposed.pop(id)).timed_sha and verdict.status is Outcome.MEASURED:
                     self.alike.setdefault(born.timed_sha, id)
+                if verdict.status is Outcome.MEASURED:
+                    self._measured.append(id)
                 self._judge(born)
             case Promoted(id, verdict):
                 self.fresh.add(id)
@@ -74,10 +82,20 @@ class Course:
                 if verdict.status is Outcome.MEASURED:
                     self._claims_s.append(verdict.device_s)
 
+    def _chosen(self, event: Event) -> bool:
+        """Whether an ask that ends went to an operator because of what it gained."""
+        if not isinstance(event, Proposed | Stillborn) or event.operator != TUNE:
+            return not isinstance(event, Proposed | Stillborn) or event.operator != SEED
+        return self._root[event.parents[0]] not in self.due  # else the tuner was due
+
     @property
     def usual_promotion_s(self) -> float:
         """Device time that a claim usually takes: one with rounds taken again says little of the next."""
         return statistics.median(self._claims_s) if self._claims_s else self.longest_promotion_s
+
+    def measured(self, seeds: bool = False) -> list[int]:
+        """All kernels that have a rank, oldest first; or the starting kernels among them."""
+        return [id for id in (self.seeds if seeds else self._measured) if self._state.rank(id) is not None]
 
     def twin(self, artifact_sha: str | None, timed_sha: str | None) -> int | None:
         """An earlier kernel that is as fast because it is the same: in all its machine code, or, where it was
@@ -155,18 +173,3 @@ class Course:
     def _rank(self, id: int) -> float:
         rank = self._state.rank(id)
         return _NEVER if rank is None else rank
-
-
-def credit(operators: Mapping[str, OperatorRecord]) -> dict[str, float]:
-    """Per operator, what its children gained over their parents, and how many of its asks led to one.
-
-    1.0 is the average gain per ask of all, of an operator whose every ask leads to a kernel to judge.
-    """
-    tries = {name: record.asks for name, record in operators.items() if name != SEED and record.asks}
-    gain = sum(operators[name].parent_gain for name in tries)
-    born = {n: (tries[n] - operators[n].stillborn + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
-    if gain <= 0:
-        return {name: max(share, CREDIT_FLOOR) for name, share in born.items()}
-    mean = gain / sum(tries.values())  # an ask whose child was known already cost a build as well
-    shares = {n: (operators[n].parent_gain / mean + PRIOR_TRIES) / (tries[n] + PRIOR_TRIES) for n in tries}
-    return {n: min(max(share * born[n], CREDIT_FLOOR), CREDIT_CEILING) for n, share in shares.items()}

@@ -15,8 +15,11 @@ from deap import base
 from pydantic import TypeAdapter
 
 import fitness
+from evo.arms import Weights
+from evo.bandit import Bandit
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
+from evo.ledger import Caps, Ledger
 from evo.settings import Settings, SettingsError, checked
 from evo.starting import admitted, built_in, given
 from evo.strategy import Strategy
@@ -123,7 +126,8 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
 def replayed(log: EventLog, settings: Settings) -> tuple[State, Course]:
     """Population and course after all events of a log; no device, no operator."""
     state = State(log, settings.population, settings.per_structure, structure)
-    course = Course(state, settings.tune_evaluations)
+    bandit, ledger = Bandit(Weights.of(settings)), Ledger(Caps.of(settings))
+    course = Course(state, settings.tune_evaluations, bandit, ledger)
     for record in log.records():
         state.apply(record.event, record.time)
         course.apply(record.event)

@@ -25,12 +25,24 @@ class Effort(StrEnum):
     FULL = "full"
 
 
+class Control(StrEnum):
+    """A search that lacks one thing, at equal budget: what it is worth shows beside a whole search."""
+
+    BEST_OF_N = "best-of-n"  # every child is one of a starting kernel
+    RANDOM_PARENT = "random-parent"  # parents are any measured kernels
+    NO_CROSSOVER = "no-crossover"
+    RANDOM_OPERATOR = "random-operator"  # operators are chosen whatever they gained
+
+
 class Settings(BaseModel):
     """All that a run is told beside its problem and target. The constructor is the configuration.
 
     Attributes:
         evaluations: stop after this many judged kernels; None: no such limit.
         minutes: stop after this much wall time, calibrating and closing included; None: no such limit.
+        usd: stop before model calls cost more than this many US dollars; None: no such limit.
+        tokens: the same in tokens, of prompts and answers together.
+        control: search without one of its parts, for comparison; None: the whole search.
         seed: decides every choice of the search (not the judge's inputs, which are secret).
         population: how many kernels may be parents at a time.
         per_structure: how many of them may differ in their numbers only.
@@ -49,6 +61,9 @@ class Settings(BaseModel):
 
     evaluations: Annotated[int, Field(gt=0)] | None = None
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    control: Control | None = None
     seed: int = 0
     population: int = Field(default=24, ge=2)
     per_structure: int = Field(default=3, ge=1)

@@ -8,12 +8,12 @@ from random import Random
 
 from deap import base
 
-from evo.course import SEED, TUNE, Course, credit
-from evo.settings import Settings
+from evo.bandit import Bandit
+from evo.course import SEED, TUNE, Course
+from evo.settings import Control, Settings
 from evo.toolset import Tried, chance, use
 from operators import space, with_values
 from operators.proposal import Brief, Proposal
-from populations.individual import Individual
 from populations.kernel import Kernel
 from populations.state import State
 
@@ -31,6 +31,7 @@ class Draft:
         proposal: the child; None where no operator's precondition held.
         reason: why there is none.
         rng: the ask's generator, for going on from here.
+        model: that the operator spoke to; None: it needs none.
     """
 
     ask: int
@@ -40,6 +41,7 @@ class Draft:
     rng: Random = field(repr=False)
     reason: str = "no operator applies to this parent"
     tried: tuple[Tried, ...] | None = None  # of a tuner's draft: what it knew
+    model: str | None = None
 
 
 class Strategy:
@@ -66,6 +68,7 @@ class Strategy:
         self._brief = brief
         self._seeds = seeds
         self._kernel_of = kernel_of
+        self._control = settings.control
 
     @property
     def seeds(self) -> int:
@@ -91,7 +94,7 @@ class Strategy:
         rng = Random(f"{self._settings.seed}:{ask}")
         if ask <= len(self._seeds):
             return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
-        root = course.next_to_tune(planned, spent)
+        root = None if self._control is Control.BEST_OF_N else course.next_to_tune(planned, spent)
         if root is not None and rng.random() < self._settings.tune_share:
             family = [*course.family(root), *course.waiting(root)]
             tried = [(self._kernel_of(id), state.rank(id)) for id in family]
@@ -99,21 +102,22 @@ class Strategy:
             leader = (course.leader(root),)
             tried += [(self._with(leader[0], numbers), None) for numbers in course.idle_numbers.get(root, ())]
             return self._tune(Draft(ask, TUNE, leader, None, rng, "no other numbers to try", tuple(tried)))
-        one, other = self._select(state, rng)
-        if one is not other and rng.random() < self._settings.crossover:
-            parents = (one.id, other.id)
-            if child := use(
-                self._toolbox.mate, self._kernels(parents), self._brief, rng, credit(state.operators)
-            ):
-                return Draft(ask, child.operator, parents, child, rng)
-        return self._mutate(Draft(ask, "mutate", (one.id,), None, rng), self._kernel_of(one.id), state)
+        parents = one, other = self._select(state, course, rng)
+        share = 0.0 if self._control is Control.NO_CROSSOVER else self._settings.crossover
+        bandit = self._bandit(course)
+        child: Proposal | None = None
+        if one != other and rng.random() < share:
+            child = use(self._toolbox.mate, self._kernels(parents), self._brief, rng, bandit)
+        if child is not None:
+            return Draft(ask, child.operator, parents, child, rng, model=child.model)
+        return self._mutate(Draft(ask, "mutate", (one,), None, rng), self._kernel_of(one), state, course)
 
-    def onward(self, draft: Draft, state: State, attempt: int) -> Draft:
+    def onward(self, draft: Draft, state: State, course: Course, attempt: int) -> Draft:
         """After a child that is known already: another of the same parent, later one on top of it.
 
         Args:
             draft: whose child is a duplicate.
-            state: the population.
+            state, course: what is known.
             attempt: how many duplicates this ask has met, from 1.
         """
         if draft.proposal is None or draft.operator == SEED:
@@ -122,30 +126,39 @@ class Strategy:
             return self._tune(replace(draft, tried=(*draft.tried, (draft.proposal.kernel, None))))
         if attempt <= SIBLINGS:
             parent = self._kernel_of(draft.parents[0])
-            return self._mutate(replace(draft, parents=draft.parents[:1], proposal=None), parent, state)
-        return self._mutate(draft, draft.proposal.kernel, state)
+            return self._mutate(
+                replace(draft, parents=draft.parents[:1], proposal=None), parent, state, course
+            )
+        return self._mutate(draft, draft.proposal.kernel, state, course)
 
-    def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
+    def _mutate(self, draft: Draft, start: Kernel, state: State, course: Course) -> Draft:
         brief = replace(self._brief, running=_running(draft.parents[0], state))
-        child = use(self._toolbox.mutate, (start,), brief, draft.rng, credit(state.operators))
+        child = use(self._toolbox.mutate, (start,), brief, draft.rng, self._bandit(course))
         if child is None:
             return replace(draft, proposal=None)
         if draft.proposal is None:
-            return replace(draft, operator=child.operator, proposal=child)
+            return replace(draft, operator=child.operator, proposal=child, model=child.model)
         both = replace(child, rationale=f"{draft.proposal.rationale}; then {child.rationale}")
         # What changed a structure is no mere tuning, whatever came after it.
-        return replace(
-            draft, operator=draft.operator if child.operator == TUNE else child.operator, proposal=both
-        )
+        maker = draft if child.operator == TUNE else child
+        return replace(draft, operator=maker.operator, proposal=both, model=maker.model)
 
     def _tune(self, draft: Draft) -> Draft:
         parents = self._kernels(draft.parents)
         return replace(draft, proposal=self._toolbox.tune(parents, self._brief, draft.rng, tried=draft.tried))
 
-    def _select(self, state: State, rng: Random) -> tuple[Individual, Individual]:
+    def _bandit(self, course: Course) -> Bandit | None:
+        return None if self._control is Control.RANDOM_OPERATOR else course.bandit
+
+    def _select(self, state: State, course: Course, rng: Random) -> tuple[int, int]:
+        """Two parents, which may be the same."""
+        if self._control in (Control.BEST_OF_N, Control.RANDOM_PARENT):
+            ids = course.measured(seeds=self._control is Control.BEST_OF_N)
+            if ids:
+                return rng.choice(ids), rng.choice(ids)
         with chance(rng):
             one, other = self._toolbox.select(list(state.archive), 2)
-        return one, other
+        return one.id, other.id
 
     def _with(self, id: int, numbers: Sequence[int]) -> Kernel:
         """The same structure with other numbers."""

@@ -24,6 +24,8 @@ from typing import Any
 from deap import base, tools
 
 import operators
+from evo.arms import Arm
+from evo.bandit import Bandit, shuffled
 from evo.settings import Settings, SettingsError, nearest
 from operators.proposal import Brief, Operator, Proposal
 from populations.kernel import Kernel, source_sha
@@ -35,7 +37,9 @@ SUFFIXES = {"cpp": ".cpp", "triton": ".py"}  # of files
 
 
 class Mixture:
-    """Several operators as one: tries them in a random order, the creditable first, until one applies.
+    """Several operators as one: tries them in the order that a bandit gives, until one applies.
+
+    An operator that speaks to a model names it in an attribute ``model``; with another it is another arm.
 
     Args:
         members: the operators.
@@ -45,9 +49,10 @@ class Mixture:
     def __init__(self, members: Sequence[Operator], weights: Mapping[str, float] | None = None) -> None:
         self.weights = {member.name: (weights or {}).get(member.name, 1.0) for member in members}
         self.members = tuple(member for member in members if self.weights[member.name] > 0)
+        self.arms = [Arm(member.name, getattr(member, "model", None) or "") for member in self.members]
 
     def __call__(
-        self, parents: Sequence[Kernel], brief: Brief, rng: Random, credit: Mapping[str, float] | None = None
+        self, parents: Sequence[Kernel], brief: Brief, rng: Random, bandit: Bandit | None = None
     ) -> Proposal | None:
         """A child by the first operator whose precondition holds; None where none does.
 
@@ -55,19 +60,18 @@ class Mixture:
             parents: one for mutations, two for crossovers.
             brief: what the operators may know.
             rng: where chance comes from.
-            credit: per operator name, what its weight is multiplied by; 1.0 where not named.
+            bandit: knows what the operators gained; None: they are tried in a random order.
         """
-        for member in self.order(rng, credit or {}):
+        for member in self.order(rng, bandit):
             if (child := member(parents, brief, rng)) is not None:
                 return child
         return None
 
-    def order(self, rng: Random, credit: Mapping[str, float]) -> list[Operator]:
-        """All members, drawn without replacement with odds by weight times credit."""
-        odds = ((member, self.weights[member.name] * credit.get(member.name, 1.0)) for member in self.members)
-        # Efraimidis and Spirakis 2006: sorting by u**(1/w) is weighted drawing without replacement.
-        drawn = [(rng.random() ** (1.0 / max(odd, 1e-9)), n, member) for n, (member, odd) in enumerate(odds)]
-        return [member for _, _, member in sorted(drawn, reverse=True)]
+    def order(self, rng: Random, bandit: Bandit | None = None) -> list[Operator]:
+        """All members, as they are to be tried."""
+        weights = [self.weights[member.name] for member in self.members]
+        positions = bandit.order(self.arms, rng, weights) if bandit else shuffled(weights, rng)
+        return [self.members[n] for n in positions]
 
 
 def compose(language: str, settings: Settings) -> base.Toolbox:
@@ -118,12 +122,12 @@ def structure(kernel: Kernel) -> str:
 
 
 def use(
-    tool: Any, parents: Sequence[Kernel], brief: Brief, rng: Random, credit: Mapping[str, float]
+    tool: Any, parents: Sequence[Kernel], brief: Brief, rng: Random, bandit: Bandit | None
 ) -> Proposal | None:
-    """Call a registered mutation or crossover; only a mixture has a use for the credit."""
+    """Call a registered mutation or crossover; only a mixture has a choice."""
     child: Proposal | None
     if isinstance(tool.func, Mixture):
-        child = tool(parents, brief, rng, credit=credit)
+        child = tool(parents, brief, rng, bandit=bandit)
     else:
         child = tool(parents, brief, rng)
     return child

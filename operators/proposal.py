@@ -27,6 +27,7 @@ class Proposal:
     operator: str
     rationale: str
     usage: Usage = field(default_factory=Usage)
+    model: str | None = None  # the operator spoke to
 
 
 @dataclass(frozen=True)

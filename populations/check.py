@@ -14,7 +14,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from populations.database import explained
-from populations.events import Event, Exported, Judged, Promoted, Proposed, Resumed, Started, Stillborn, load
+from populations.events import (
+    Event,
+    Exported,
+    Judged,
+    Promoted,
+    Proposed,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stillborn,
+    load,
+)
 from populations.folder import LOG, SETTINGS, RunError, require_run
 from populations.kernel import source_sha
 from populations.log import EventLog, unreadable
@@ -74,6 +86,7 @@ class _History:
         self._normal: dict[str, int] = {}  # normal_sha → id
         self._judged: dict[int, int] = {}  # id → event
         self._promoted: set[int] = set()
+        self._calls: dict[str, bool] = {}  # call → whether it is settled
 
     def read(self, seq: int, kind: str, body: str) -> None:
         """Take in the next stored event."""
@@ -127,6 +140,15 @@ class _History:
                 self._promoted.add(id)
             case Exported(id) if id not in self._promoted:
                 self._fault(f"Kernel {id} was exported (event {seq}) before it was promoted.")
+            case Reserved(call):
+                if call in self._calls:
+                    self._fault(f"Call {call} was reserved twice (event {seq}).")
+                self._calls.setdefault(call, False)
+            case Settled(call):
+                if self._calls.get(call, True):
+                    why = "twice" if call in self._calls else "without having been reserved"
+                    self._fault(f"Call {call} was settled {why} (event {seq}).")
+                self._calls[call] = True
             case Resumed(count) if count != len(self._judged):
                 self._fault(
                     f"Event {seq} resumes at {count} evaluations, but {len(self._judged)} were judged."

@@ -7,8 +7,9 @@ Every *ask* of the loop ends in exactly one ``Proposed`` or ``Stillborn``; every
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 from pydantic_core import to_json
@@ -61,6 +62,7 @@ class Proposed:
     seconds: float = 0.0
     artifact_sha: str | None = None
     timed_sha: str | None = None
+    model: str | None = None  # the operator spoke to; what it cost is told by its calls
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Stillborn:
     normal_sha: str | None = None
     twin: int | None = None
     numbers: tuple[int, ...] = ()
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,42 @@ class Exported:
 
 
 @dataclass(frozen=True)
+class Reserved:
+    """A call of a model is about to be made, and may cost so much at most; logged before it is made.
+
+    ``call`` is its name, unique in a run; ``again`` is an earlier call whose outcome nobody knows and that
+    this one repeats. Tokens and USD are those of all its attempts.
+    """
+
+    call: str
+    ask: int
+    operator: str
+    model: str
+    tokens: int
+    usd: float = 0.0
+    again: str | None = None
+
+
+class Certainty(StrEnum):
+    """How the cost of a call is known."""
+
+    COUNTED = "counted"  # by the server
+    ESTIMATED = "estimated"  # the attempt broke; from what was sent and came back
+    UNKNOWN = "unknown"  # the process ended while the call was open: charged at its reservation
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A call ended and cost so much; its reservation is lifted."""
+
+    call: str
+    tokens: int
+    usd: float = 0.0
+    seconds: float = 0.0
+    certainty: Certainty = Certainty.COUNTED
+
+
+@dataclass(frozen=True)
 class Resumed:
     """A new process took the run over."""
 
@@ -113,16 +152,25 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The loop ended: "evaluations", "minutes", "interrupted", "exhausted"."""
+    """The loop ended: "evaluations", "minutes", "usd", "tokens", "interrupted", "exhausted"."""
 
     why: str
 
 
-Event = Started | Calibrated | Proposed | Stillborn | Judged | Promoted | Exported | Resumed | Stopped
-KINDS: dict[str, type[Event]] = {
-    cls.__name__.lower(): cls
-    for cls in (Started, Calibrated, Proposed, Stillborn, Judged, Promoted, Exported, Resumed, Stopped)
-}
+Event = (
+    Started
+    | Calibrated
+    | Proposed
+    | Stillborn
+    | Judged
+    | Promoted
+    | Exported
+    | Reserved
+    | Settled
+    | Resumed
+    | Stopped
+)
+KINDS: dict[str, type[Event]] = {cls.__name__.lower(): cls for cls in get_args(Event)}
 
 
 def kind_of(event: Event) -> str:

@@ -252,8 +252,11 @@ class Run:
 
     def ledger(self) -> dict[str, float]:
         """What was spent: evaluations, wall_s (while a process was at it), device_s, tokens, usd."""
-        spent = "SELECT total(device_s), coalesce(sum(tokens), 0), total(usd) FROM individuals"
-        ((device_s, tokens, usd),) = self.log.query(spent)
+        ((device_s,),) = self.log.query("SELECT total(device_s) FROM individuals")
+        tokens, usd = (f"json_extract(body, '$.{what}')" for what in ("tokens", "usd"))
+        told = "kind = 'settled' OR (kind = 'proposed' AND json_extract(body, '$.model') IS NULL)"
+        spent = f"SELECT coalesce(sum({tokens}), 0), total({usd}) FROM events WHERE {told}"
+        ((tokens, usd),) = self.log.query(spent)
         steps = "SELECT kind, time, lag(time, 1, time) OVER (ORDER BY seq) AS before FROM events"
         awake = f"SELECT total(max(0, time - before)) FROM ({steps}) WHERE kind != 'resumed'"
         ((wall_s,),) = self.log.query(awake)

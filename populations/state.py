@@ -23,6 +23,7 @@ from populations.events import (
     Promoted,
     Proposed,
     Resumed,
+    Settled,
     Started,
     Stillborn,
     Stopped,
@@ -194,6 +195,9 @@ class State:
                 if not self.champion(id):
                     raise ValueError(f"kernel {id} was exported before it was promoted")
                 self.exports[id] = check
+            case Settled():
+                self.tokens += event.tokens
+                self.usd += event.usd
             case Resumed():
                 self.stopped = None
             case Stopped(why):
@@ -214,8 +218,9 @@ class State:
         record.tokens += event.tokens
         record.usd += event.usd
         record.seconds += event.seconds
-        self.tokens += event.tokens
-        self.usd += event.usd
+        if event.model is None:  # what a model costs is told by its calls
+            self.tokens += event.tokens
+            self.usd += event.usd
 
     def _judged(self, id: int, verdict: Verdict) -> None:
         proposal = self.waiting.pop(id, None)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evo.bandit import Bandit
 from evo.course import Course
+from evo.ledger import Ledger
 from populations import EventLog, Outcome, Verdict
 from populations.events import Promoted
 from populations.state import State
@@ -16,7 +18,7 @@ from populations.verdict import Stage
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
     with EventLog.create(tmp_path / "run") as log:
-        return Course(State(log), 0)
+        return Course(State(log), 0, Bandit(), Ledger())
 
 
 def promoted(course: Course, seconds: float, outcome: Outcome = Outcome.MEASURED) -> None:

@@ -21,7 +21,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) ->
         settings(file=file)
 
 
-@pytest.mark.parametrize("budget", ["evaluations", "minutes"])
+@pytest.mark.parametrize("budget", ["evaluations", "minutes", "usd", "tokens"])
 @pytest.mark.parametrize("amount", [0, -3])
 def test_a_budget_of_zero_or_less_is_refused(budget: str, amount: int) -> None:
     with pytest.raises(SettingsError, match=f"{budget} = {amount} must be greater than 0"):
@@ -66,6 +66,15 @@ def test_naming_one_budget_drops_the_presets_other_one() -> None:
 def test_a_budget_on_the_command_line_replaces_the_files(tmp_path: Path) -> None:
     chosen = settings(file=written(tmp_path, "minutes = 5\npopulation = 7\n"), evaluations=9)
     assert (chosen.minutes, chosen.evaluations, chosen.population) == (None, 9, 7)
+
+
+def test_a_cap_on_what_models_cost_keeps_the_presets_time() -> None:
+    assert settings("quick", usd=5.0).minutes == settings("quick").minutes
+
+
+def test_an_unknown_control_names_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match="control = 'best' must be 'best-of-n', 'random-parent'"):
+        settings(control="best")
 
 
 def test_an_unknown_effort_names_the_known_ones() -> None:

@@ -17,14 +17,13 @@ from test_evo_search import SEED, AddLine, born
 import evo
 import populations
 from evo import session
-from evo.course import credit
 from evo.progress import Silent
 from evo.settings import settings
 from fitness.target import Admission, Alike, Built, DeviceError
 from fitness.testing import InstantTarget
 from populations import Verdict
 from populations.events import Event, Promoted, Stillborn
-from populations.state import OperatorRecord, State
+from populations.state import State
 
 
 class Beside(InstantTarget):
@@ -170,9 +169,3 @@ def test_a_search_that_was_stopped_goes_on_to_exactly_its_budget(tmp_path: Path)
     with populations.open(path) as run:
         assert run.evaluations == 50
     assert populations.check(path) == []
-
-
-def test_an_operator_whose_children_are_known_already_is_used_less() -> None:
-    records = {"fresh": OperatorRecord(asks=20), "stale": OperatorRecord(asks=20, stillborn=20)}
-    shares = credit(records)
-    assert shares["stale"] < shares["fresh"] / 2

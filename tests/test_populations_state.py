@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from populations import Outcome, RunError, State, check
 from populations import open as open_run
 from populations.calibration import Calibration
-from populations.events import Calibrated, Event, Judged, Promoted, Resumed, Stillborn, Stopped
+from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
 from populations.kernel import Kernel
 from populations.log import EventLog
 from populations.testing import STARTED, a_failure, a_kernel, a_life, a_measurement, a_proposal
@@ -215,7 +215,7 @@ def test_the_fold_equals_the_tables_and_the_live_state(moves):
             live = State(log)
             for number, event in enumerate(events_of(moves)):
                 log.append(
-                    event, kernels=[a_kernel(event.id)] if hasattr(event, "normal_sha") else [], time=number
+                    event, kernels=[a_kernel(event.id)] if isinstance(event, Proposed) else [], time=number
                 )
                 live.apply(event, number)
             replayed = State.replay(log)
@@ -236,7 +236,7 @@ def test_fold_replay_and_tables_agree_however_small_the_archive(moves, capacity,
             live = State(log, capacity, per_structure, structure)
             for number, event in enumerate(events_of(moves)):
                 log.append(
-                    event, kernels=[a_kernel(event.id)] if hasattr(event, "normal_sha") else [], time=number
+                    event, kernels=[a_kernel(event.id)] if isinstance(event, Proposed) else [], time=number
                 )
                 live.apply(event, number)
             assert _gist(State.replay(log, capacity, per_structure, structure)) == _gist(live)
