@@ -28,6 +28,7 @@ FOLDERS = [
     "fitness/judge/cuda",
     "fitness/lowering",
     "operators",
+    "operators/agents",
     "populations",
 ]
 
