@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 import threading
 import traceback
@@ -12,14 +13,17 @@ from dataclasses import replace
 
 import pytest
 from chat_server import ChatServer, serving
+from hypothesis import given
+from hypothesis import settings as settings_of_hypothesis
+from test_agents_answers import JSON
 
-from operators.agents import errors
+from operators.agents import errors, replies
 from operators.agents.chat import Message, Tool, ToolResult
 from operators.agents.client import Client, reservation
 from operators.agents.errors import ChatError
 from operators.agents.models import ModelSettings
 from operators.agents.probe import probe
-from operators.agents.recorded import Record, Recorded, dump
+from operators.agents.recorded import Answered, Record, Recorded, dump
 from operators.agents.secret import Secret
 
 KEY = "sk-test-0123456789/abc+def"
@@ -143,6 +147,13 @@ def test_an_echoed_key_is_taken_out_of_the_answer_and_of_the_records(server: Cha
     assert KEY not in answer.text + repr(answer) + repr(records) + written + repr(chat) + repr(chat.settings)
 
 
+def test_no_log_line_holds_the_key(server: ChatServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.faults = ["busy", "broken", "echo"]
+    client(server).ask(QUESTION)
+    assert caplog.records and KEY not in caplog.text
+
+
 def test_the_key_goes_as_a_bearer_and_nothing_else_of_the_environment_goes(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +252,35 @@ def test_settings_are_sent_only_where_they_are_set(server: ChatServer) -> None:
     assert plain["max_tokens"] == 9 and not {"temperature", "reasoning_effort", "tools"} & set(plain)
     assert (rich["temperature"], rich["reasoning_effort"]) == (0.5, "low")
     assert rich["messages"][0]["role"] == "developer"
+
+
+def test_instructions_open_the_users_turn_for_a_model_without_a_role_for_them(server: ChatServer) -> None:
+    client(server, system="user").ask(QUESTION)
+    said = server.requests[0][1]["messages"]
+    assert said == [{"role": "user", "content": "be brief\nsay hello to the world"}]
+
+
+def test_an_error_sent_as_an_answer_is_told() -> None:
+    with pytest.raises(errors.Garbled, match="an error: out of memory"):
+        replies.read('{"error": {"message": "out of memory"}}', Secret())
+
+
+@settings_of_hypothesis(deadline=None)
+@given(JSON, JSON, JSON)
+def test_no_body_whatever_raises_anything_but_garbled(one: object, other: object, third: object) -> None:
+    message = {"content": one, "tool_calls": [other, {"function": third}], "refusal": third}
+    choice = {"message": message, "finish_reason": other}
+    usage = {"prompt_tokens": one, "completion_tokens": other, "prompt_tokens_details": third}
+    for body in (
+        one,
+        {"choices": [choice], "usage": usage, "model": third},
+        {"choices": other, "error": one},
+    ):
+        try:
+            answer = replies.read(json.dumps(body), Secret(KEY))
+        except errors.Garbled:
+            continue
+        json.dumps(dump(Answered("1", "", answer)), ensure_ascii=False).encode()
 
 
 def test_a_probe_says_what_works(server: ChatServer) -> None:

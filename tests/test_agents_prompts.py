@@ -6,11 +6,14 @@ After a change of a template or guide ``python tests/test_agents_prompts.py`` wr
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fitness import cpp_source
+from fitness.lowering import source as lowering_source
 from operators.agents import problem
 from operators.agents.cases import WriteCases
 from operators.agents.chat import Answer, Chat, Message, Tool, ToolResult
@@ -287,6 +290,27 @@ def test_the_guides_example_of_numbers_is_what_the_tuner_reads() -> None:
     assert set(space(contract.split("```python")[1].split("```")[0], "triton")) == {"BLOCK", "num_warps"}
     line = next(each for each in guide("cpp", {}).contract.split("`") if "// tune:" in each)
     assert space(line) == {"TILE": (64, (16, 32, 64, 128))}
+
+
+def test_the_headers_that_the_guide_names_are_those_that_are_admitted() -> None:
+    contract = guide("cpp", {}).contract
+    allowed, refused = contract.split("- Only")[1].split("No files")
+    named = [header for header in re.findall(r"<[a-z_.]+>", allowed) if header != "<standard>"]
+    entry = 'extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes) {}'
+    text = "\n".join(f"#include {header}" for header in named)
+    assert len(named) >= 6 and cpp_source.fault(f"{text}\n{entry}", 3) is None
+    assert "<thread>" in refused and "<thread>" in (cpp_source.fault(f"#include <thread>\n{entry}", 3) or "")
+
+
+def test_a_host_function_that_keeps_to_the_guide_is_admitted() -> None:
+    example = guide("triton", {}).contract.split("```python")[1].split("```")[0]
+    constant = "LOG2_E = tl.constexpr(1.4426950408889634)"
+    assert constant in guide("triton", {}).contract
+    imports = "import functools\nimport math\nimport torch\nimport triton\nimport triton.language as tl\n"
+    device = "@triton.jit\ndef k(x, out, n, BLOCK: tl.constexpr):\n    pass\n"
+    host = "    out = torch.empty_like(x)\n    k[(1,)](x, out, x.numel(), **CONFIG)\n    return out\n"
+    text = f"{imports}{constant}\n{example}\n{device}\ndef kernel_function(x):\n{host}"
+    assert not isinstance(lowering_source.admit(Kernel(text, "triton")), Verdict)
 
 
 if __name__ == "__main__":

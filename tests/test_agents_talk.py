@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from chat_server import serving
 from test_agents_answers import CPP, EDIT, OTHER, fence
 from test_agents_prompts import PLAIN, TOOLS, of
 
-from operators.agents import chat
-from operators.agents.chat import Answer, Message, Tool, ToolCall, ToolResult
+from operators.agents import chat, guides
+from operators.agents.chat import Answer, Chat, Message, Tool, ToolCall, ToolResult
+from operators.agents.client import Client
 from operators.agents.errors import Broken, KeyRefused, RateLimited
 from operators.agents.explore import GONE, Budget, Explore
 from operators.agents.models import ModelSettings
 from operators.agents.recorded import Answered, Asked, Failed, Record, Recorded, Replayed, dump, load
 from operators.agents.scripted import ScriptedChat
 from operators.agents.spent import Spent
+from operators.agents.testing import ChatContract
 from operators.agents.writers import Cross, Edit, Mutate
 from populations.kernel import Kernel
 
@@ -141,6 +144,12 @@ def test_a_failure_in_the_middle_keeps_what_was_spent() -> None:
     assert (offer.spent.tokens, offer.spent.attempts) == (22, 4)
 
 
+def test_the_guide_is_a_tool_too() -> None:
+    script = ScriptedChat([calls("read_guide"), fence(CPP)])
+    Explore([guides.tool("cpp", {"cores": "2"})])(BRIEF, script)
+    assert "## Contract" in script.asked[1][-1].text and "- cores: 2" in script.asked[1][-1].text
+
+
 def test_a_tool_may_not_take_the_name_that_ends_the_conversation() -> None:
     with pytest.raises(ValueError, match="hand_in"):
         Explore([replace(TOOLS[0], name="hand_in")])
@@ -188,3 +197,22 @@ def test_costs_add_up_and_an_unknown_price_stays_unknown() -> None:
 def test_tools_are_told_without_what_they_do() -> None:
     tool = Tool("t", "does", {"type": "object"}, lambda _: ToolResult(""))
     assert tool.to_json() == {"name": "t", "description": "does", "parameters": {"type": "object"}}
+
+
+class TestScripted(ChatContract):
+    @pytest.fixture
+    def chat(self) -> Chat:
+        return ScriptedChat(lambda _: "ready", SMALL)
+
+
+class TestRecorded(ChatContract):
+    @pytest.fixture
+    def chat(self) -> Chat:
+        return Recorded(ScriptedChat(lambda _: "ready", SMALL), lambda _: None, "1")
+
+
+class TestClient(ChatContract):
+    @pytest.fixture
+    def chat(self) -> Iterator[Chat]:
+        with serving(lambda _: "ready") as server, Client(ModelSettings("m", server.url), {}) as client:
+            yield client

@@ -24,7 +24,7 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("package", ["evo", "operators", "fitness", "populations"])
+@pytest.mark.parametrize("package", ["evo", "operators", "operators.agents", "fitness", "populations"])
 def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     code = f"import sys, {package}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

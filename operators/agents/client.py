@@ -40,7 +40,7 @@ class Client:
         from operators.agents.wire import Wire
 
         proxies = urlsplit(settings.url).hostname not in HERE
-        self._wire = Wire(settings.url, self._secret.reveal(), settings.timeout_s, proxies)
+        self._wire = Wire(settings.url, self._secret, settings.timeout_s, proxies)
         self._openai = openai.OpenAI(
             api_key="sent-below",  # by the wire, and to this endpoint alone
             admin_api_key="",
@@ -120,7 +120,7 @@ class Client:
         own = settings.url.rstrip("/") == OPENAI  # other servers may not know the newer name
         request: dict[str, Any] = {
             "model": settings.name,
-            "messages": [replies.wire_form(message, settings.system) for message in messages],
+            "messages": replies.wire_forms(messages, settings.system),
             "max_completion_tokens" if own else "max_tokens": most,
         }
         if settings.temperature is not None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from operators.agents.chat import Tool, ToolResult
+
 PARTED = "<!-- advice -->"
 FACTS = "<!-- facts -->"
 
@@ -51,6 +53,13 @@ def guide(language: str, facts: Mapping[str, str]) -> Guide:
     listed = "\n".join(f"- {name}: {value}" for name, value in facts.items()) or "- nothing is known of it"
     contract, _, advice = text.replace(FACTS, listed).partition(PARTED)
     return Guide(contract.strip() + "\n", advice.strip() + "\n")
+
+
+def tool(language: str, facts: Mapping[str, str]) -> Tool:
+    """The guide as a tool for a conversation: a prompt may have had to do without its advice."""
+    text = guide(language, facts).text
+    about = "Read the guide for authors of this kernel language: its contract, the target, and advice."
+    return Tool("read_guide", about, {"type": "object", "properties": {}}, lambda _: ToolResult(text))
 
 
 @cache

@@ -22,8 +22,20 @@ _CONTEXT = re.compile(
 )
 
 
-def wire_form(message: Message, system: str) -> dict[str, Any]:
-    """A message as the protocol has it."""
+def wire_forms(messages: Sequence[Message], system: str) -> list[dict[str, Any]]:
+    """A conversation as the protocol has it.
+
+    Args:
+        messages: the conversation.
+        system: what the model calls the role of instructions; where that is "user" they open the user's first
+            message, since models without such a role want turns to alternate.
+    """
+    if system == "user" and [message.role for message in messages[:2]] == ["system", "user"]:
+        messages = [Message("user", f"{messages[0].text}\n{messages[1].text}"), *messages[2:]]
+    return [_wire_form(message, system) for message in messages]
+
+
+def _wire_form(message: Message, system: str) -> dict[str, Any]:
     role = system if message.role == "system" else message.role
     form: dict[str, Any] = {"role": role, "content": message.text}
     if message.calls:
@@ -42,18 +54,18 @@ def read(body: str, secret: Secret) -> Answer:
     Raises:
         Garbled: it is no chat completion.
     """
-    choice, data = _choice(body)
+    choice, data = _choice(body, secret)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise errors.Garbled("the endpoint's answer has no message")
     calls = tuple(_call(each, n, secret) for n, each in enumerate(_list(message.get("tool_calls"))))
     refusal = message.get("refusal")
     return Answer(
-        secret.out_of(_text(message.get("content"))),
+        _clean(_text(message.get("content")), secret),
         calls,
-        secret.out_of(str(choice.get("finish_reason") or ("tool_calls" if calls else "stop")))[:40],
-        secret.out_of(refusal) if isinstance(refusal, str) and refusal else None,
-        secret.out_of(str(data.get("model") or ""))[:SHOWN],
+        _clean(choice.get("finish_reason") or ("tool_calls" if calls else "stop"), secret)[:40],
+        _clean(refusal, secret) if isinstance(refusal, str) and refusal else None,
+        _clean(data.get("model") or "", secret)[:SHOWN],
         _counts(data.get("usage")),
     )
 
@@ -72,12 +84,14 @@ def failure(why: Exception, settings: ModelSettings, secret: Secret) -> errors.C
     import openai
 
     where = f"model {settings.name} at {settings.url}"
-    if isinstance(why, openai.APITimeoutError):
+    cause = why.__cause__ or why
+    if isinstance(cause, errors.ChatError):  # of the wire's; some versions wrap it
+        return type(cause)(str(cause))
+    if isinstance(why, openai.APITimeoutError) or isinstance(cause, openai.APITimeoutError):
         return errors.TimedOut(f"{where}: no whole answer within {settings.timeout_s:g} s")
     if isinstance(why, openai.APIStatusError):
         return _status(why.status_code, _words(why.body, secret), where, settings)
     if isinstance(why, openai.APIConnectionError):
-        cause = why.__cause__ or why
         kind = errors.Unreachable if "Connect" in type(cause).__name__ else errors.Dropped
         said = secret.out_of(str(cause))[:SHOWN] or type(cause).__name__
         hint = "; is the server running?" if kind is errors.Unreachable else ""
@@ -110,13 +124,15 @@ def _words(body: object, secret: Secret) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _choice(body: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _choice(body: str, secret: Secret) -> tuple[dict[str, Any], dict[str, Any]]:
     data = _loaded(body)
     if data is None:
         raise errors.Garbled("the endpoint's answer is not JSON; does the address end in /v1?")
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise errors.Garbled("the endpoint's answer is JSON, but no chat completion")
+        words = _words(data, secret) if isinstance(data, dict) and "error" in data else ""
+        what = f"an error: {words}" if words else "JSON, but no chat completion"
+        raise errors.Garbled(f"the endpoint's answer is {what}")
     return choices[0], data
 
 
@@ -134,10 +150,13 @@ def _call(each: object, n: int, secret: Secret) -> ToolCall:
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments")
     written = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-    name = str(function.get("name") or "")
-    return ToolCall(
-        secret.out_of(str(form.get("id") or f"call-{n}")), secret.out_of(name), secret.out_of(written)
-    )
+    id, name = form.get("id") or f"call-{n}", function.get("name") or ""
+    return ToolCall(*(_clean(each, secret) for each in (id, name, written)))
+
+
+def _clean(said: object, secret: Secret) -> str:
+    """A text without the key, and such as UTF-8 can hold."""
+    return secret.out_of(str(said).encode("utf-8", "replace").decode())
 
 
 def _text(content: object) -> str:

@@ -7,6 +7,7 @@ needs: the package adds others from the environment, which may be secrets of ano
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Any
@@ -14,11 +15,15 @@ from typing import Any
 import openai
 
 from operators.agents.errors import Redirected, TooLarge
+from operators.agents.secret import Secret
 
 MOST_BYTES = 8 << 20
 CUT, UNSENT = 0, -1  # no whole answer came; no connection was made
 HEADERS = ("accept", "connection", "content-length", "content-type", "host", "idempotency-key", "user-agent")
 ENCODED = ("content-encoding", "content-length", "transfer-encoding")
+
+for _name in ("httpcore", "httpcore2"):  # at DEBUG they log raw headers, and a server may echo the key in one
+    logging.getLogger(_name).setLevel(logging.INFO)
 
 
 class Wire(openai.DefaultHttpxClient):
@@ -26,16 +31,16 @@ class Wire(openai.DefaultHttpxClient):
 
     Args:
         url: the endpoint; nothing goes elsewhere.
-        key: sent as a bearer; "" sends none.
+        secret: sent as a bearer; an empty one is not sent.
         timeout_s: for a whole attempt.
         proxies: whether proxies of the environment are used.
     """
 
-    def __init__(self, url: str, key: str, timeout_s: float, proxies: bool) -> None:
+    def __init__(self, url: str, secret: Secret, timeout_s: float, proxies: bool) -> None:
         super().__init__(timeout=timeout_s, follow_redirects=False, trust_env=proxies)
         home = self.build_request("GET", url).url
         self._home = (home.scheme, home.host, home.port)
-        self._key, self._timeout_s = key, timeout_s
+        self._secret, self._timeout_s = secret, timeout_s
         self._counts = threading.local()
 
     @property
@@ -58,8 +63,8 @@ class Wire(openai.DefaultHttpxClient):
             raise Redirected("the address leads to another host; nothing was sent there")
         headers = {name: value for name, value in request.headers.items() if name.lower() in HEADERS}
         headers["accept-encoding"] = "identity"
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
+        if key := self._secret.reveal():
+            headers["authorization"] = f"Bearer {key}"
         # What an exception may hold later on is the request as it came, which knows no key.
         sent = type(request)(
             request.method,
@@ -82,7 +87,8 @@ class Wire(openai.DefaultHttpxClient):
         finally:
             response.close()
         statuses[-1] = response.status_code
-        kept = [(name, value) for name, value in response.headers.multi_items() if name not in ENCODED]
+        said = ((n, value) for n, value in response.headers.multi_items() if n not in ENCODED)
+        kept = [(name, self._secret.out_of(value)) for name, value in said]
         return type(response)(response.status_code, headers=kept, content=body, request=request)
 
     def _body(self, response: Any, deadline: float) -> bytes:
