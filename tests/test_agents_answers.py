@@ -89,6 +89,13 @@ def test_a_source_is_read_out_of_any_reasonable_reply(reply: str, language: str)
     assert found.source.strip() == text.strip()
 
 
+def test_a_kernel_may_have_another_entry() -> None:
+    renamed = TRITON.replace("def kernel_function", "def double_all")
+    found = source(Answer(fence(renamed, "python")), "triton", entry="double_all")
+    assert isinstance(found, Written) and found.source == renamed
+    assert isinstance(source(Answer(fence(renamed, "python")), "triton"), Unread)
+
+
 @pytest.mark.parametrize("language", KERNELS)
 def test_windows_line_ends_become_unix_ones(language: str) -> None:
     found = read(fence(KERNELS[language]).replace("\n", "\r\n"), language)

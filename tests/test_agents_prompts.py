@@ -18,7 +18,6 @@ from operators.agents import problem
 from operators.agents.cases import WriteCases
 from operators.agents.chat import Answer, Chat, Message, Tool, ToolResult
 from operators.agents.context import (
-    HIDDEN,
     AgentBrief,
     Diagnosis,
     Lesson,
@@ -26,11 +25,11 @@ from operators.agents.context import (
     ShownCase,
     Told,
     Tried,
-    told,
 )
 from operators.agents.diagnose import Diagnose
 from operators.agents.explore import Explore
 from operators.agents.guides import guide, languages
+from operators.agents.hearing import HIDDEN, told
 from operators.agents.models import ModelSettings
 from operators.agents.reflect import Reflect
 from operators.agents.scripted import ScriptedChat

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from operators.agents.chat import Answer, Chat, Message, Tool, ToolCall, ToolResult
 from operators.agents.client import Client, reservation
-from operators.agents.context import AgentBrief, told
+from operators.agents.context import AgentBrief
 from operators.agents.errors import ChatError, SetupError
+from operators.agents.hearing import told
 from operators.agents.models import ModelSettings
 from operators.agents.recorded import Recorded, Replayed
 from operators.agents.scripted import ScriptedChat

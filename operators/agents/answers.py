@@ -17,7 +17,9 @@ from operators.agents.fences import Fence, fences, outside
 
 LONGEST = 2 << 20  # characters of an answer that are looked at
 SOURCE_BYTES = 256 << 10
+ENTRY = "kernel_function"
 LINE = 200  # characters of a rationale
+Wanted = tuple[str, str]  # language and entry
 _THOUGHTS = ("think", "thinking", "thought", "reasoning")
 _KEYS = ("source", "code", "kernel", "program", "solution", "content", "answer", "text")
 _DECLINES = re.compile(
@@ -45,16 +47,17 @@ class Written:
     rationale: str
 
 
-def source(answer: Answer, language: str, known: Iterable[str] = ()) -> Written | Unread:
+def source(answer: Answer, language: str, known: Iterable[str] = (), entry: str = ENTRY) -> Written | Unread:
     """The kernel in an answer.
 
     Args:
         answer: what the model said.
         language: "cpp" or "triton".
         known: sources that it was shown; one of them is no child.
+        entry: name of what the kernel must define.
     """
     text = _unwrapped(plain(answer.text))
-    found = _found(text, answer, language, frozenset(map(_trimmed, map(plain, known))))
+    found = _found(text, answer, (language, entry), frozenset(map(_trimmed, map(plain, known))))
     if isinstance(found, Unread):
         return found
     size = len(found.encode())
@@ -101,58 +104,59 @@ def one_line(text: str, most: int = LINE) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def whole(text: str, language: str) -> bool:
+def whole(text: str, language: str, entry: str = ENTRY) -> bool:
     """Whether a text has a kernel's entry and device code, not only a piece of it."""
     if language == "cpp":
-        return "kernel_function" in text and 'extern "C"' in text
-    entry = "def kernel_function" in text or "ModelNew" in text or "kernel_function =" in text
-    return entry and "jit" in text and "import" in text
+        return entry in text and 'extern "C"' in text
+    named = any(form in text for form in (f"def {entry}", f"class {entry}", f"{entry} =", "ModelNew"))
+    return named and "jit" in text and "import" in text
 
 
-def complete(text: str, language: str) -> bool:
+def complete(text: str, language: str, entry: str = ENTRY) -> bool:
     """Whether a text that may have been cut off is whole nevertheless."""
     if language == "cpp":
         bare = re.sub(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"', "", text)
         return (
-            whole(text, language)
+            whole(text, language, entry)
             and bare.count("{") == bare.count("}")
             and bare.rstrip().endswith(("}", ";"))
         )
-    return whole(text, language) and _parses(text)
+    return whole(text, language, entry) and _parses(text)
 
 
-def _found(text: str, answer: Answer, language: str, known: frozenset[str]) -> str | Unread:
+def _found(text: str, answer: Answer, wanted: Wanted, known: frozenset[str]) -> str | Unread:
     if not text.strip():
         return Unread(_nothing(answer))
     blocks = fences(text)
     closed = [block.text for block in blocks if block.closed]
-    own = [each for each in closed if whole(each, language)]
+    own = [each for each in closed if whole(each, *wanted)]
     new = [each for each in own if _trimmed(each) not in known]
     if new:
         return new[-1]
     if own:
         return Unread("the source is one that it was shown, unchanged")
-    if len(joined := "\n\n".join(closed)) and whole(joined, language) and len(closed) > 1:
+    if len(joined := "\n\n".join(closed)) and whole(joined, *wanted) and len(closed) > 1:
         return joined + "\n"
-    return _open_end(text, blocks, answer, language, known)
+    return _open_end(text, blocks, answer, wanted, known)
 
 
 def _open_end(
-    text: str, blocks: list[Fence], answer: Answer, language: str, known: frozenset[str]
+    text: str, blocks: list[Fence], answer: Answer, wanted: Wanted, known: frozenset[str]
 ) -> str | Unread:
     """From an answer without a closed fence around a kernel."""
     last = blocks[-1] if blocks and not blocks[-1].closed else None
-    loose = last.text if last else _loose(text, language) if not blocks else None
-    if loose is not None and complete(loose, language):
+    loose = last.text if last else _loose(text, *wanted) if not blocks else None
+    if loose is not None and complete(loose, *wanted):
         same = _trimmed(loose) in known
         return Unread("the source is one that it was shown, unchanged") if same else loose
     if answer.cut or last is not None:
         return Unread("the source is cut off" + (" by the token limit" if answer.cut else ""))
     if not blocks and (answer.refusal or _DECLINES.match(text)):
         return Unread(f"the model declines: {one_line(answer.refusal or text, 120)}")
-    wanted = 'extern "C" kernel_function' if language == "cpp" else "kernel_function and a jit function"
+    language, entry = wanted
     if blocks:
-        return Unread(f"none of the {len(blocks)} fenced texts defines {wanted}")
+        what = f'extern "C" {entry}' if language == "cpp" else f"{entry} and a jit function"
+        return Unread(f"none of the {len(blocks)} fenced texts defines {what}")
     return Unread(f"there is no source in the answer: {one_line(text, 80)}")
 
 
@@ -186,7 +190,7 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _loose(text: str, language: str) -> str | None:
+def _loose(text: str, language: str, entry: str) -> str | None:
     """A source without a fence: from its first line of code, prose behind it left out."""
     pattern = _STARTS.get(language)
     start = pattern.search(text) if pattern else None
@@ -195,7 +199,7 @@ def _loose(text: str, language: str) -> str | None:
     paragraphs = text[start.start() :].split("\n\n")
     for end in range(len(paragraphs), max(len(paragraphs) - 12, 0), -1):
         candidate = "\n\n".join(paragraphs[:end]).rstrip() + "\n"
-        if complete(candidate, language):
+        if complete(candidate, language, entry):
             return candidate
     return None
 

@@ -175,7 +175,7 @@ class _Talk:
 
     def _source(self, answer: Answer) -> Written | Unread:
         known = [parent.kernel.source for parent in self._brief.parents]
-        return answers.source(answer, self._brief.language, known)
+        return answers.source(answer, self._brief.language, known, self._brief.entry)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

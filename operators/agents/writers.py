@@ -78,7 +78,7 @@ class Writer:
     def read(self, answer: Answer, brief: AgentBrief) -> Written | Unread:
         """The source in an answer."""
         known = [parent.kernel.source for parent in brief.parents]
-        return answers.source(answer, brief.language, known)
+        return answers.source(answer, brief.language, known, brief.entry)
 
 
 class Draft(Writer):
