@@ -260,6 +260,10 @@ def test_instructions_open_the_users_turn_for_a_model_without_a_role_for_them(se
     assert said == [{"role": "user", "content": "be brief\nsay hello to the world"}]
 
 
+def test_a_prompt_that_utf8_cannot_hold_is_sent_all_the_same(server: ChatServer) -> None:
+    assert client(server).ask([Message("user", "half a pair: \ud800")]).text == "hello"
+
+
 def test_an_error_sent_as_an_answer_is_told() -> None:
     with pytest.raises(errors.Garbled, match="an error: out of memory"):
         replies.read('{"error": {"message": "out of memory"}}', Secret())

@@ -37,7 +37,7 @@ def wire_forms(messages: Sequence[Message], system: str) -> list[dict[str, Any]]
 
 def _wire_form(message: Message, system: str) -> dict[str, Any]:
     role = system if message.role == "system" else message.role
-    form: dict[str, Any] = {"role": role, "content": message.text}
+    form: dict[str, Any] = {"role": role, "content": message.text.encode("utf-8", "replace").decode()}
     if message.calls:
         form["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
