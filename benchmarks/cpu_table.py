@@ -1,10 +1,11 @@
 """The README's table: every CPU problem, from seeds to the best evolved kernel, warm and cold.
 
-    .venv/bin/python benchmarks/cpu_table.py [--minutes 2] [--only softmax,rope]
+    .venv/bin/python benchmarks/cpu_table.py [--minutes 2] [--only softmax,rope] [--again]
 
-One search per problem; results are kept per problem, so a stopped run goes on where it was (``--again``
-starts over). Every number comes from ``kernel-evo run``: the winner's last measurement of 15 interleaved
-rounds, beside the stronger baseline in the same rounds.
+One search per problem; results are kept per problem, so a stopped run goes on where it was. ``--again``
+searches anew: all problems, or those of ``--only``, whose rows then stand among the kept ones. Every number
+comes from ``kernel-evo run``: the winner's last measurement of 15 interleaved rounds, beside the stronger
+baseline in the same rounds.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ def table(results: list[dict[str, Any]]) -> str:
     )
     rule = "|---|---:|---:|---|---|---|---:|---:|"
     wins = sum(r["fitness"] is not None and r["fitness"] > r["timings"][0]["noise_floor"] for r in results)
+    dates = sorted({r["date"] for r in results})
+    period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     ahead = sum(r["operator"] != "seed" and r["against_seed"] == "ahead" for r in results)
     about = (
         f"{wins} of {len(results)} beat the stronger of eager and `torch.compile` by the lower end of their "
@@ -95,7 +98,7 @@ def table(results: list[dict[str, Any]]) -> str:
         "meet (*as its seed*: the two cannot be told apart). Times are warm; speed-ups are over the stronger "
         "baseline, timed in the same rounds, with 95 percent intervals; A/A is the half-width of a baseline "
         "against itself. "
-        f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, {results[0]['date']}, "
+        f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, {period}, "
         f"`make table` ({minutes:g} minutes a problem).\n"
     )
     return "\n".join([head, rule, *(row(r) for r in results)]) + "\n\n" + about
@@ -110,7 +113,10 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for problem in options.only.split(","):
+    problems = options.only.split(",")
+    if unknown := set(problems) - set(problems_with_seeds("cpp")):
+        parser.error(f"no CPU seeds: {', '.join(sorted(unknown))}")
+    for problem in problems:
         kept = options.out / f"{problem}.json"
         if options.again or not kept.exists():
             kept.write_text(

@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from evo import reading, saying
+from evo import profiling, reading, saying
 
 USAGE, INTERRUPTED = 2, 130
 
@@ -112,7 +112,7 @@ def verify(
     else:
         from evo.tables import print_verdict
 
-        print_verdict(verdict, str(kernel))
+        print_verdict(verdict, str(kernel), export=told["export"])
     # Where nothing can be timed, right is all that a kernel can be.
     saying.end(told["status"] == ("measured" if told["numerics"] == "device" else "correct"))
 
@@ -170,7 +170,7 @@ def doctor(as_json: saying.Json = False) -> None:
 
 for _command in (reading.status, reading.top, reading.show, reading.diff, reading.lineage, reading.export):
     app.command()(_command)
-for _command in (reading.check, reading.replay):
+for _command in (profiling.profile, reading.check, reading.replay):
     app.command()(_command)
 
 

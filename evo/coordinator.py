@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
 from evo.settings import Settings
@@ -31,6 +32,7 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
+KNOWN_SOURCE = "a duplicate of an earlier kernel"
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
@@ -113,8 +115,10 @@ class Coordinator:
             self._crown()
             while (why := self.finished()) is None:
                 self.step()
+            self._stream.drop()
             self._crowned()
             self._close()
+            self._confirm()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
             self._tell(Stopped("interrupted"))
@@ -253,7 +257,12 @@ class Coordinator:
         return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
 
     def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned)
+        asked = self._asked(ask, batch)
+        batch.add(asked, self._course)
+        return asked
+
+    def _asked(self, ask: int, batch: Batch) -> Stillborn | Birth:
+        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned, batch.spent)
         reason = draft.reason
         for attempt in range(1, ATTEMPTS + 1):
             if draft.proposal is None:
@@ -263,9 +272,8 @@ class Coordinator:
                 reason = admission.reason
                 break
             if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                batch.add(draft, admission, self._course)
                 return draft, admission
-            reason = "a duplicate of an earlier kernel"
+            reason = KNOWN_SOURCE
             draft = self._strategy.onward(draft, self._state, attempt)
         return _stillborn(draft, reason)
 
@@ -311,6 +319,19 @@ class Coordinator:
             if not stale:
                 break
             self._promote(stale[0])
+
+    def _confirm(self) -> None:
+        """Run the best kernel's exported file. One that does other things falls, and the next is run."""
+        for _ in range(self._settings.finalists + 1):
+            best = self._state.best
+            if best is None or confirmed(best, self._state):
+                return
+            self._watcher.doing("running what is exported")
+            events = confirmation(best, self._kernel(best.id), self._state, self._device)
+            self._tell(*events)
+            if not any(isinstance(event, Promoted) for event in events):
+                return
+            self._close()
 
     def _finalists(self) -> list[int]:
         """The best few and the best starting kernel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import OperatorRecord, State
@@ -93,13 +93,17 @@ class Course:
         """The family's best member; its root where none is measured."""
         return max(self._kin[root], key=lambda id: (self._rank(id), -id))
 
-    def next_to_tune(self, planned: Mapping[int, Sequence[object]]) -> int | None:
+    def next_to_tune(
+        self, planned: Mapping[int, Sequence[object]], spent: Collection[int] = ()
+    ) -> int | None:
         """The root of the most promising family that still has tune evaluations due.
 
         Args:
             planned: children of tuning that are asked for but not logged yet, by root.
+            spent: roots of which such an ask found that no numbers are left.
         """
-        due = [root for root, left in self.due.items() if left > len(planned.get(root, ()))]
+        left = {root: due - len(planned.get(root, ())) for root, due in self.due.items()}
+        due = [root for root, count in left.items() if count > 0 and root not in spent]
         return max(due, key=lambda root: (self._rank(self.leader(root)), -root), default=None)
 
     def root(self, id: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
@@ -12,10 +12,12 @@ from typing import Generic, TypeVar
 
 from fitness.target import Admission, Alike, Built, DeviceError, Target
 from populations.calibration import Calibration
+from populations.export_check import ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Verdict
 
 CALIBRATING = "measuring the baselines"
+CheckExport = Callable[[str, Kernel, Collection[str]], ExportCheck]
 RECENT = 16  # builds that tell how long one takes
 T_co = TypeVar("T_co", covariant=True)
 
@@ -120,6 +122,13 @@ class Device:
             return target.promote(built) if isinstance(built, Built) else built
 
         return self._once_more(promotion, again)
+
+    def check_export(self, text: str, kernel: Kernel, passed: Collection[str]) -> ExportCheck | None:
+        """See ``Target``; None: this one exports what it measures as it is."""
+        if self._target is None and kernel.language == "cpp":
+            return None  # no reason to open a device: a library is built from what is exported
+        check: CheckExport | None = getattr(self._opened(), "check_export", None)
+        return None if check is None else self._judging.submit(check, text, kernel, passed).result()
 
     def close(self) -> None:
         """Give the device back."""

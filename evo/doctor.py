@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from evo.profiles import roofline_line
 from fitness import machine, native
+from fitness.roofline import kept_rooflines
 from fitness.target import DeviceError
 
 PACKAGES = ("evo", "operators", "fitness", "populations")
@@ -28,7 +30,8 @@ class Finding:
 
 def examine(runs: Path = Path("runs")) -> list[Finding]:
     """Look at everything a CPU search needs; a few seconds, most of them for importing torch in a child."""
-    return [_cores(), _cache(), _compiler(), _sandbox(), _torch(), _owners(), _writable(runs)]
+    found = [_cores(), _cache(), _compiler(), _sandbox(), _torch(), _owners(), _writable(runs)]
+    return [*found, *_rooflines()]
 
 
 def _cores() -> Finding:
@@ -79,6 +82,14 @@ def _owners() -> Finding:
             "packages", False, ", ".join(foreign), "uninstall it, or use an environment of its own"
         )
     return Finding("packages", True, "ours alone")
+
+
+def _rooflines() -> list[Finding]:
+    """What GPUs reached when they were measured; nothing where none was."""
+    return [
+        Finding(f"roofline of {kept.identity.get('device', 'a GPU')}", True, roofline_line(kept.roofline))
+        for kept in kept_rooflines()
+    ]
 
 
 def _writable(runs: Path) -> Finding:

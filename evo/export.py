@@ -13,9 +13,11 @@ from fitness.card import Case, ProblemCard
 from fitness.cpp import FLAGS
 from populations import folder
 from populations.dtypes import C_TYPES
+from populations.export_check import ExportCheck
 from populations.folder import RunError
+from populations.kernel import Kernel
 from populations.run import Member, Run
-from populations.verdict import Outcome, Verdict
+from populations.verdict import Outcome, Stage, Verdict
 
 _RIGHT = (Outcome.CORRECT, Outcome.MEASURED)
 
@@ -43,7 +45,7 @@ def export(run: Run, id: int | str, file: Path) -> Member:
             f"(`kernel-evo top {run.path}` lists them)"
         )
     card = TypeAdapter(ProblemCard).validate_python(run.card)
-    text = _header(run, member, verdict, card) + _body(member, verdict, card)
+    text = _header(run, member, verdict, card) + body(member.kernel, verdict, card, promoted=member.promoted)
     if file.resolve() in {(run.path / name).resolve() for name in folder.FILES}:
         raise RunError(f"{file} is a file of the run itself; name another file with -o")
     try:
@@ -102,15 +104,40 @@ def _general(verdict: Verdict) -> str:
     return "yes" if verdict.general else f"no, it fails on {verdict.not_general}"
 
 
-def _body(member: Member, verdict: Verdict, card: ProblemCard) -> str:
-    """The source, guarded unless every shape that the problem speaks of was verified."""
+def body(kernel: Kernel, verdict: Verdict, card: ProblemCard, *, promoted: bool) -> str:
+    """What is exported of a kernel: its source, guarded unless every shape of the problem was verified.
+
+    Args:
+        kernel: the kernel.
+        verdict: its latest one.
+        card: of its problem.
+        promoted: whether it was measured again for a claim.
+    """
     derived = any(case.derived for case in card.cases)
-    if verdict.general or (verdict.general is None and member.promoted and not derived):
-        return member.source
-    passed = {case.name for case in verdict.cases if case.status in _RIGHT}
+    if verdict.general or (verdict.general is None and promoted and not derived):
+        return kernel.source
+    passed = cases_passed(verdict)
     cases = [case for case in card.cases if case.name in passed] or [card.given]
-    guarded = _guarded if member.language == "cpp" else _guarded_python
-    return guarded(member.source, cases, card)
+    guarded = _guarded if kernel.language == "cpp" else _guarded_python
+    return guarded(kernel.source, cases, card)
+
+
+def cases_passed(verdict: Verdict) -> set[str]:
+    """Names of the cases that a kernel is right on."""
+    return {case.name for case in verdict.cases if case.status in _RIGHT}
+
+
+def refused(verdict: Verdict, check: ExportCheck) -> Verdict:
+    """The verdict on a kernel whose exported file does other things than what was measured."""
+    return Verdict(
+        Outcome.INCORRECT,
+        Stage.PROMOTION_GATE,
+        f"what is exported is not what was measured: {check.reason}",
+        isolation=verdict.isolation,
+        numerics=verdict.numerics,
+        verifier=verdict.verifier,
+        notes=verdict.notes,
+    )
 
 
 def _guarded_python(source: str, cases: list[Case], card: ProblemCard) -> str:

@@ -44,20 +44,22 @@ def top(
 def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
     """One kernel: its source on standard output, its verdict on standard error."""
     import populations
+    from evo.summary import exported
 
     with populations.open(run) as opened:
         member = opened.get(id)
-        verdict, source = member.verdict, member.source
+        verdict, source, calibration = member.verdict, member.source, opened.calibration
+        export = exported(opened.export_check(member.id), verdict)
         if as_json:
-            saying.data(
-                {**_member(member), "verdict": verdict.to_json() if verdict else None, "source": source},
-                as_json,
-            )
+            judged = {"verdict": verdict.to_json() if verdict else None, "export": export}
+            saying.data({**_member(member), **judged, "source": source}, as_json)
             return
     if verdict is not None:
         from evo.tables import print_verdict
 
-        print_verdict(verdict, f"kernel {member.id} ({member.operator}, {member.rationale})")
+        roofline = calibration.roofline if calibration else None
+        name = f"kernel {member.id} ({member.operator}, {member.rationale})"
+        print_verdict(verdict, name, roofline, export)
     print(source)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -72,18 +72,26 @@ class Strategy:
         """How many asks go to starting kernels."""
         return len(self._seeds)
 
-    def ask(self, ask: int, state: State, course: Course, planned: Mapping[int, Sequence[Kernel]]) -> Draft:
+    def ask(
+        self,
+        ask: int,
+        state: State,
+        course: Course,
+        planned: Mapping[int, Sequence[Kernel]],
+        spent: Collection[int] = (),
+    ) -> Draft:
         """The draft for this ask; asks up to the number of seeds need no population.
 
         Args:
             ask: its number, from 1.
             state, course: what is known.
             planned: children of tuning in the same batch, by the root of their family.
+            spent: roots of families of which an ask of the same batch found no numbers to try.
         """
         rng = Random(f"{self._settings.seed}:{ask}")
         if ask <= len(self._seeds):
             return Draft(ask, SEED, (), self._seeds[ask - 1], rng)
-        root = course.next_to_tune(planned)
+        root = course.next_to_tune(planned, spent)
         if root is not None and rng.random() < self._settings.tune_share:
             family = [*course.family(root), *course.waiting(root)]
             tried = [(self._kernel_of(id), state.rank(id)) for id in family]
@@ -118,7 +126,8 @@ class Strategy:
         return self._mutate(draft, draft.proposal.kernel, state)
 
     def _mutate(self, draft: Draft, start: Kernel, state: State) -> Draft:
-        child = use(self._toolbox.mutate, (start,), self._brief, draft.rng, credit(state.operators))
+        brief = replace(self._brief, running=_running(draft.parents[0], state))
+        child = use(self._toolbox.mutate, (start,), brief, draft.rng, credit(state.operators))
         if child is None:
             return replace(draft, proposal=None)
         if draft.proposal is None:
@@ -146,3 +155,9 @@ class Strategy:
 
     def _kernels(self, ids: Sequence[int]) -> tuple[Kernel, ...]:
         return tuple(self._kernel_of(id) for id in ids)
+
+
+def _running(id: int, state: State) -> tuple[str, ...]:
+    """Names of the device functions that a kernel of the archive runs where it is timed; empty: not known."""
+    one = state.archive.get(id)
+    return tuple(part.name for part in one.verdict.profile) if one and one.verdict else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,13 +28,25 @@ AHEAD = 2  # asks under way for each build that may run at once: while some are 
 
 @dataclass(frozen=True)
 class Batch:
-    """Children under way together, so that no two are the same: their hashes, and tuned ones by family."""
+    """Children under way together, so that no two are the same.
+
+    Attributes:
+        known: their hashes.
+        tuned: those of tuning, by the root of their family.
+        spent: roots of families that an ask found no numbers for.
+    """
 
     known: set[str] = field(default_factory=set)
     tuned: dict[int, list[Kernel]] = field(default_factory=dict)
+    spent: set[int] = field(default_factory=set)
 
-    def add(self, draft: Draft, admission: Admission, course: Course) -> None:
-        """Take in a child."""
+    def add(self, asked: Stillborn | Birth, course: Course) -> None:
+        """Take in an ask."""
+        if isinstance(asked, Stillborn):
+            if asked.operator == TUNE:
+                self.spent.add(course.root(asked.parents[0]))
+            return
+        draft, admission = asked
         assert draft.proposal is not None
         self.known.add(admission.normal_sha)
         if draft.operator == TUNE:
@@ -78,13 +90,13 @@ class Stream:
     @property
     def births(self) -> int:
         """How many of them may still lead to an evaluation."""
-        return sum(1 for _ in self._born())
+        return sum(not isinstance(ask.asked, Stillborn) for ask in self._asks)
 
     def batch(self) -> Batch:
         """The children under way."""
         batch = Batch()
-        for draft, admission in self._born():
-            batch.add(draft, admission, self._course)
+        for ask in self._asks:
+            batch.add(ask.asked, self._course)
         return batch
 
     def put(self, asked: Stillborn | Birth) -> None:
@@ -115,12 +127,17 @@ class Stream:
         self._until(ask.screening)
         return self._device.screened(built, ask.screening)
 
+    def drop(self) -> None:
+        """No more is wanted: what waits for a core or for the device is not begun."""
+        for ask in self._asks:
+            for asked in (ask.build, ask.screening):
+                if asked is not None:
+                    asked.future.cancel()
+        self._asks.clear()
+
     def settle(self) -> None:
         """The oldest ask has ended."""
         self._asks.popleft()
-
-    def _born(self) -> Iterator[Birth]:
-        return (ask.asked for ask in self._asks if not isinstance(ask.asked, Stillborn))
 
     def _until(self, wanted: Asked[object], idle: Callable[[float], None] | None = None) -> None:
         """Until this is done: what is built meanwhile goes to the device."""

@@ -11,6 +11,7 @@ from typing import Any
 from evo.course import SEED
 from fitness.card import ProblemCard
 from populations.calibration import Calibration
+from populations.export_check import ExportCheck
 from populations.run import Member, Run
 from populations.verdict import CaseVerdict, Timing, Verdict
 
@@ -24,6 +25,7 @@ def run_summary(run: Run) -> dict[str, Any]:
         "beats_baseline": stand.beats_baseline,
         "against_seed": stand.against_seed,
         "baselines": baselines(run.calibration),
+        "export": exported(run.export_check(stand.best.id), stand.best.verdict) if stand.best else None,
         "ledger": status["ledger"],
         "stopped": status["stopped"],
     }
@@ -37,12 +39,13 @@ def verdict_summary(
     target: str,
     calibration: Calibration | None,
     card: ProblemCard,
+    check: ExportCheck | None = None,
 ) -> dict[str, Any]:
     """What ``verify --json`` prints."""
     whole = verdict.to_json()
     keys = ("status", "stage", "reason", "evidence", "general", "not_general", "numerics", "isolation")
     return {
-        **{key: whole[key] for key in keys},
+        **{key: whole[key] for key in (*keys, "profile")},
         "timed": verdict.timed,
         "language": language,
         "target": target,
@@ -53,6 +56,7 @@ def verdict_summary(
         "baselines": baselines(calibration),
         "speedup": verdict.speedup,
         "fitness": verdict.fitness,
+        "export": exported(check, verdict),
         "verifier": verdict.verifier,
         "key": verdict.key,
         "notes": [*card.notes, *verdict.notes],
@@ -74,6 +78,14 @@ def baselines(calibration: Calibration | None) -> list[dict[str, Any]]:
         }
         for b in found
     ]
+
+
+def exported(check: ExportCheck | None, verdict: Verdict | None) -> dict[str, Any] | None:
+    """What running an exported file told, with the device's time of one call beside its wall time."""
+    if check is None:
+        return None
+    timings = [case.timings[0] for case in verdict.cases if case.timings] if verdict else []
+    return {**check.to_json(), "device_us": timings[0].median * 1e6 if timings else None}
 
 
 class Comparison(StrEnum):

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from evo import saying
-from evo.summary import Comparison, Standing, claimed_interval, standing
+from evo.profiles import profile_lines
+from evo.summary import Comparison, Standing, claimed_interval, exported, standing
+from populations.calibration import Roofline
+from populations.export_check import Agreement
 from populations.run import Member, Run
 from populations.verdict import POLICIES, Outcome, Timing, Verdict
 
 
-def print_closing(run: Run, exported: Path | None) -> None:
+def print_closing(run: Run, file: Path | None) -> None:
     """Baselines, best seed and best evolved kernel, cold and warm; who won; where the exported file is."""
     console = _console()
     stand, policy = standing(run), run.card["policy"]
@@ -24,8 +28,11 @@ def print_closing(run: Run, exported: Path | None) -> None:
         console.print(_speeds(run, stand, case, policy))
     for line in _sentences(run, stand, policy):
         console.print(line, soft_wrap=True)
-    if exported is not None:
-        console.print(f"exported: {exported}", soft_wrap=True)
+    export = exported(run.export_check(stand.best.id), stand.best.verdict) if stand.best else None
+    if export is not None:
+        console.print(of_export(export), soft_wrap=True)
+    if file is not None:
+        console.print(f"exported: {file}", soft_wrap=True)
 
 
 def print_members(members: Iterable[Member], title: str) -> None:
@@ -50,8 +57,10 @@ def print_members(members: Iterable[Member], title: str) -> None:
     _console().print(table)
 
 
-def print_verdict(verdict: Verdict, name: str) -> None:
-    """One kernel's verdict: what, where, why, and how fast."""
+def print_verdict(
+    verdict: Verdict, name: str, roofline: Roofline | None = None, export: dict[str, Any] | None = None
+) -> None:
+    """One kernel's verdict: what, where, why, how fast, and what its device functions are made of."""
     console = _console()
     console.print(f"{name}: {verdict.status} ({verdict.stage}): {verdict.reason}", soft_wrap=True)
     table = Table(box=SIMPLE_HEAD)
@@ -70,6 +79,23 @@ def print_verdict(verdict: Verdict, name: str) -> None:
         )
     if verdict.general is False:
         console.print(f"not general: fails on {verdict.not_general}")
+    if export is not None:
+        console.print(of_export(export), soft_wrap=True)
+    for line in profile_lines(verdict, roofline):
+        console.print(line, soft_wrap=True)
+
+
+def of_export(export: dict[str, Any]) -> str:
+    """What running an exported file told (see ``summary.exported``), in a sentence."""
+    if export["agreement"] == Agreement.UNCHECKED:
+        return f"the exported file was not run beside the plan: {export['reason']}"
+    if export["agreement"] == Agreement.DIFFERENT:
+        return f"the exported file does not do what was measured: {export['reason']}"
+    took = ""
+    if export["wall_us"] is not None:
+        device = f"; the device needs {export['device_us']:.1f}" if export["device_us"] else ""
+        took = f"; a call takes {export['wall_us']:.1f} µs of wall time{device}"
+    return f"the exported file does what was measured ({export['reason']}){took}"
 
 
 def times(speedup: float | None) -> str:

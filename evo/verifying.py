@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import fitness
+from evo.export import cases_passed, refused
 from evo.settings import SettingsError
 from evo.summary import verdict_summary
 from evo.toolset import LANGUAGES
+from fitness.target import Target
 from fitness.verify import judge_once, resolved
+from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.text import read_text
-from populations.verdict import Stage, Verdict
+from populations.verdict import Outcome, Stage, Verdict
 
 
 def verified(
@@ -62,6 +65,9 @@ def verified(
         # The target measured its baselines only if the kernel came as far as the timer.
         calibration = opened.calibrate() if verdict.stage is Stage.TIMING else None
         card = opened.card
+        check = _exported(opened, kernel, verdict)
+    if check is not None and check.agreement is Agreement.DIFFERENT:
+        verdict = refused(verdict, check)
     return verdict, verdict_summary(
         verdict,
         source_sha=kernel.sha,
@@ -69,4 +75,14 @@ def verified(
         target=target,
         calibration=calibration,
         card=card,
+        check=check,
     )
+
+
+def _exported(target: Target, kernel: Kernel, verdict: Verdict) -> ExportCheck | None:
+    """The file itself, run once beside what was measured, where a target can do that."""
+    look = getattr(target, "check_export", None)
+    if look is None or verdict.status not in (Outcome.CORRECT, Outcome.MEASURED):
+        return None
+    check: ExportCheck = look(kernel.source, kernel, cases_passed(verdict))
+    return check

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fitness import native
+from fitness import machine, native
 from fitness.card import Case, ProblemCard
+from fitness.exported.client import ExportRun, Subject
 from fitness.judging import (
     CALIBRATE_S,
     JUDGE_S,
@@ -20,12 +23,15 @@ from fitness.judging import (
     search_cases,
 )
 from fitness.lowering import source
-from fitness.lowering.client import Lowering
-from fitness.target import Admission, Built
+from fitness.lowering.children import PASSED_ON
+from fitness.lowering.client import Lowered, Lowering
+from fitness.target import Admission, Alike, Built, DeviceError
 from populations.calibration import Calibration
+from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
 from populations.verdict import Stage, Verdict
 
+SPARED = 3  # cores that no build runs on: the judge's, its driver's and the coordinator's
 GPU_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUDA_HOME")
 
 
@@ -34,6 +40,7 @@ class CudaTarget:
 
     Attributes:
         separate: builds use the CPU alone, so they may go on while the device measures.
+        said: what the process that ran the last exported file printed, and why it could not.
 
     Args:
         problem: name of a built-in problem, or path of a problem file.
@@ -64,11 +71,14 @@ class CudaTarget:
         self._entry = entry
         self._request = {"problem": problem, "seed": seed, "folder": str(folder), "sandboxed": sandboxed}
         self._judge: Judge | None = None
+        self.said = ""
         self._card = TypeAdapter(ProblemCard).validate_python(self._open())
         self._lowering: Lowering | None = None
         try:
             facts = self._ask({"do": "device"}, OPEN_S)
-            self._lowering = Lowering(folder, arch=facts["arch"], sandboxed=sandboxed)
+            self._lowering = Lowering(
+                folder, arch=facts["arch"], sandboxed=sandboxed, cores=max(1, machine.cores() - SPARED)
+            )
         except BaseException:
             self.close()
             raise
@@ -90,14 +100,47 @@ class CudaTarget:
         """See Target: plans of the cases that a search shows."""
         return self._lowered(admission.kernel, search_cases(self._card))
 
+    def build_unless(self, admission: Admission, known: Callable[[str], bool]) -> Built | Alike | Verdict:
+        """See Target."""
+        assert self._lowering is not None
+        cases = search_cases(self._card)
+        lowered = self._lowering.lower_unless(admission.kernel, cases, known, self._entry)
+        return self._lowering.built(lowered, cases) if isinstance(lowered, Lowered) else lowered
+
+    def prepare(self, built: Built) -> None:
+        """See Target: lowers for all cases; only what the search's cases did not need is compiled."""
+        self._lowered(built.kernel, self._card.cases)
+
     def screen(self, built: Built) -> Verdict:
         """See Target."""
         return self._verdict("screen", built)
 
     def promote(self, built: Built) -> Verdict:
-        """See Target: lowered for all cases; only what the search's cases did not need is compiled."""
+        """See Target: lowered for all cases, unless ``prepare`` has done it."""
         whole = self._lowered(built.kernel, self._card.cases)
         return self._verdict("promote", whole) if isinstance(whole, Built) else whole
+
+    def check_export(self, text: str, kernel: Kernel, passed: Collection[str]) -> ExportCheck:
+        """See Target: the file runs in a sandboxed child, which has the device while the judge waits."""
+        whole = self._lowered(kernel, self._card.cases)
+        if isinstance(whole, Verdict):
+            return ExportCheck(Agreement.UNCHECKED, f"its kernel was not lowered again: {whole.reason}")
+        run = ExportRun(
+            Subject(text, self._entry, whole.artifact, self._card, frozenset(passed)),
+            lambda request: self._ask(request, JUDGE_S),
+            self._folder,
+            {name: os.environ[name] for name in (*PASSED_ON, *GPU_PASSED_ON) if name in os.environ},
+            sandboxed=self._sandboxed,
+        )
+        try:
+            return run.check()
+        except KernelEndedJudge as end:
+            self._judge = None
+            return ExportCheck(Agreement.UNCHECKED, f"the plan was run beside it and {end.reason}")
+        except DeviceError as why:
+            return ExportCheck(Agreement.UNCHECKED, str(why))
+        finally:
+            self.said = run.said
 
     def close(self) -> None:
         """See Target."""
@@ -109,14 +152,15 @@ class CudaTarget:
     def _lowered(self, kernel: Kernel, cases: tuple[Case, ...]) -> Built | Verdict:
         assert self._lowering is not None
         lowered = self._lowering.lower(kernel, cases, self._entry)
-        return lowered if isinstance(lowered, Verdict) else lowered.built
+        return lowered if isinstance(lowered, Verdict) else self._lowering.built(lowered, cases)
 
     def _verdict(self, what: str, built: Built) -> Verdict:
         try:
-            return Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
+            verdict = Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
         except KernelEndedJudge as end:
             self._judge = None
-            return Verdict(end.outcome, Stage.SEARCH_GATE, end.reason, isolation="plan")
+            verdict = Verdict(end.outcome, Stage.SEARCH_GATE, end.reason, isolation="plan")
+        return replace(verdict, profile=built.profile)
 
     def _ask(self, request: dict[str, Any], limit_s: float) -> Any:
         if self._judge is None:

@@ -100,14 +100,15 @@ class LoweredTarget:
         lowered = self._lowering.lower(kernel, cases, self._entry)
         if isinstance(lowered, Verdict):
             return self._unchecked(lowered)
-        return lowered.built
+        return self._lowering.built(lowered, cases)
 
     def _unchecked(self, verdict: Verdict) -> Verdict:
         """A verdict of the lowering: no number was looked at."""
         return replace(verdict, numerics="none", isolation=self._isolation)
 
     def _verdict(self, what: str, built: Built) -> Verdict:
-        return Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
+        verdict = Verdict.from_json(self._ask({"do": what, "kernel": str(built.artifact)}, JUDGE_S))
+        return replace(verdict, profile=built.profile)
 
     def _ask(self, request: dict[str, Any], limit_s: float) -> Any:
         assert self._judge is not None

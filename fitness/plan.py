@@ -14,6 +14,8 @@ What no step writes stays poisoned, so whatever a candidate's host code did besi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -213,6 +215,22 @@ class LaunchPlan:
         """Equal for equal work: binaries, grids, argument binding, buffer layout and fills."""
         text = f"{self.arch}|{[b.sha for b in self.binaries]}|{self.cases}"
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def work(arch: str, cases: Sequence[CasePlan], binaries: Mapping[int, str]) -> str:
+    """Equal for equal work on some cases, whatever else a plan does.
+
+    Args:
+        arch: what was lowered for.
+        cases: the cases.
+        binaries: hash of the binary of each kernel that they launch, by its number.
+    """
+    done = []
+    for case in cases:
+        launched = [step for step in case.steps if isinstance(step, Launch)]
+        steps = [replace(step, kernel=0) if isinstance(step, Launch) else step for step in case.steps]
+        done.append((replace(case, steps=tuple(steps)), [binaries[step.kernel] for step in launched]))
+    return hashlib.sha256(f"{arch}|{done}".encode()).hexdigest()
 
 
 def read(data: bytes | str) -> LaunchPlan:

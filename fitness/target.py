@@ -9,6 +9,7 @@ from typing import Protocol
 from fitness.card import ProblemCard
 from populations.calibration import Calibration
 from populations.kernel import Kernel
+from populations.profile import KernelProfile
 from populations.verdict import Verdict
 
 
@@ -40,6 +41,7 @@ class Built:
         artifact: the file the judge loads.
         artifact_sha: hash of what will run; equal means the same machine code.
         traits: static facts, e.g. {"vector_bytes": 64, "text_bytes": 1432}.
+        profile: what its device functions are made of; it becomes part of the verdict.
         timed_sha: hash of what will run on the timed cases alone; None where there is no telling.
     """
 
@@ -47,6 +49,7 @@ class Built:
     artifact: Path
     artifact_sha: str
     traits: dict[str, int] = field(default_factory=dict)
+    profile: tuple[KernelProfile, ...] = ()
     timed_sha: str | None = None
 
 
@@ -63,7 +66,9 @@ class Target(Protocol):
     A target may have more, which a search uses where it is there: ``separate``, true where builds disturb no
     measuring; ``build_unless(admission, known)``, a build that stops with ``Alike`` where ``known`` says that
     the kernel's ``timed_sha`` was measured before; ``prepare(built)``, which does of a promotion what needs
-    no device. Like ``build`` they may be called from several threads at once.
+    no device. Like ``build`` they may be called from several threads at once. ``check_export(text, kernel,
+    passed)`` runs the exported file of a promoted kernel once beside what was measured, on cases that it
+    passed, and returns an ``ExportCheck``; a target without it exports what it measures as it is.
     """
 
     @property

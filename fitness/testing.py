@@ -18,6 +18,7 @@ from pathlib import Path
 from fitness.card import Case, ProblemCard, TensorSpec
 from fitness.target import Admission, Built, Target
 from populations.calibration import Baseline, Calibration, Floor, Noise
+from populations.export_check import Agreement
 from populations.kernel import Kernel
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage, Timing, Verdict
 
@@ -256,6 +257,17 @@ class TargetContract:
         assert verdict.fitness is not None
         assert math.isfinite(verdict.fitness)
         assert {timing.policy for case in verdict.cases for timing in case.timings} == {"warm", "cold"}
+
+    def test_a_target_that_runs_exported_files_finds_that_a_good_one_does_what_was_measured(
+        self, target: Target, good: Kernel
+    ) -> None:
+        """Most targets export what they measure as it is, and have nothing to check."""
+        check_export = getattr(target, "check_export", None)
+        if check_export is None:
+            return
+        verdict = target.promote(self._built(target, good))
+        check = check_export(good.source, good, {case.name for case in verdict.cases})
+        assert check.agreement is Agreement.EQUAL, check.reason
 
     @staticmethod
     def _built(target: Target, kernel: Kernel) -> Built:

@@ -12,7 +12,7 @@ def verifier_hash() -> str:
     """Hash over all code that decides a verdict (judge, runner, language), as 16 hexadecimal digits."""
     digest = hashlib.sha256()
     package = files("fitness")
-    for folder in ("judge", "judge/cuda", "native", "lowering", "interpreter"):
+    for folder in ("judge", "judge/cuda", "native", "lowering", "interpreter", "exported"):
         for entry in sorted((package / folder).iterdir(), key=lambda e: e.name):
             if entry.name.endswith((".py", ".c", ".h")):
                 digest.update(entry.name.encode())

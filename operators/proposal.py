@@ -42,6 +42,8 @@ class Brief:
         cache_bytes: size of the last-level cache.
         line_bytes: cache line, in bytes.
         vector_bytes: widest vector register of the target, in bytes.
+        running: names of the device functions that run where the parent is timed; empty: not known. A change
+            to any other function changes no time.
     """
 
     problem: str
@@ -52,6 +54,7 @@ class Brief:
     cache_bytes: int = 32 << 20
     line_bytes: int = 64
     vector_bytes: int = 64
+    running: tuple[str, ...] = ()
 
 
 class Operator(Protocol):

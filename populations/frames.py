@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from populations.events import Judged, Promoted
 from populations.folder import RunError
 from populations.log import EventLog
+from populations.profile import CLASSES, KernelProfile, main_kernel
 from populations.state import State
 from populations.verdict import Outcome
 
@@ -40,6 +43,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         "seconds": "seconds its proposal took",
         "device_s": "seconds of device time spent on it",
         "source_sha": "SHA-256 of its source",
+        "registers": "of a thread, in the device function with the most instructions; missing: none",
+        "spill_bytes": "of spilled registers, there",
+        "shared_bytes": "of shared memory of a block, there",
+        "occupancy": "warps that fit a multiprocessor as a share of what it holds, there",
+        "limiter": "what allows no more of them: warps, blocks, registers or shared memory",
+        "instructions": "in the code there; missing: no disassembler",
     },
     "cases": {
         "id": "the kernel",
@@ -72,6 +81,20 @@ COLUMNS: dict[str, dict[str, str]] = {
         "contender": "`kernel`, or the name of the baseline it was paired with",
         "seconds": "seconds a call, lower quartile of the round's blocks",
     },
+    "profiles": {
+        "id": "the kernel",
+        "function": "a device function that the first timed case launches; of the latest verdict",
+        "launches": "in one call of the entry",
+        "warps": "of a block",
+        "registers": "of a thread",
+        "spill_bytes": "of spilled registers, loads and stores in the code",
+        "shared_bytes": "of shared memory of a block",
+        "blocks": "that fit a multiprocessor at a time",
+        "occupancy": "their warps as a share of what a multiprocessor holds",
+        "limiter": "what allows no more of them: warps, blocks, registers or shared memory",
+        "instructions": "in the code, each counted once; missing: no disassembler",
+        **{kind: f"share of instructions: {words}" for kind, words in CLASSES.items()},
+    },
     "operators": {
         "operator": "name",
         "asks": "how often it was asked",
@@ -101,7 +124,9 @@ _TYPES = {
     **dict.fromkeys(("usd", "seconds", "device_s", "judged_s", "max_error", "median", "ci95_low"), "float64"),
     **dict.fromkeys(("ci95_high", "baseline_median", "speedup", "speedup_ci95_low", "fitness"), "float64"),
     **dict.fromkeys(("speedup_ci95_high", "noise_floor", "rank", "gbps", "tflops"), "float64"),
-    **dict.fromkeys(("parent_gain", "record_gain"), "float64"),
+    **dict.fromkeys(("parent_gain", "record_gain", "occupancy", *CLASSES), "float64"),
+    **dict.fromkeys(("registers", "spill_bytes", "shared_bytes", "instructions"), "Int64"),
+    **dict.fromkeys(("launches", "warps", "blocks"), "Int64"),
     "parents": "object",
 }  # and all others are text
 _INDIVIDUALS = """
@@ -110,6 +135,9 @@ SELECT id, CASE WHEN judged_seq NOTNULL THEN row_number() OVER (ORDER BY judged_
     not_general, speedup, fitness, rank, promoted, numerics, isolation, rationale, language, tokens, usd,
     seconds, device_s, source_sha
 FROM individuals LEFT JOIN events ON seq = judged_seq ORDER BY id"""
+_PROFILES = """
+SELECT id, json_extract(body, '$.verdict.profile')
+FROM individuals JOIN events ON seq = verdict_seq ORDER BY id"""
 _CASES = """
 SELECT individual, name, held_out, derived, status, reason, max_error, policy, median, ci95_low, ci95_high,
     baseline, baseline_median, speedup, speedup_ci95_low, speedup_ci95_high, fitness, noise_floor, rank, gbps,
@@ -117,6 +145,7 @@ SELECT individual, name, held_out, derived, status, reason, max_error, policy, m
 FROM cases ORDER BY individual, position"""
 
 _Rows = list[tuple[Any, ...]]
+_PROFILE = TypeAdapter(tuple[KernelProfile, ...])
 
 
 def frame(log: EventLog, name: str) -> pandas.DataFrame:
@@ -146,10 +175,33 @@ def frame(log: EventLog, name: str) -> pandas.DataFrame:
 
 def _individuals(log: EventLog) -> _Rows:
     parents = list(COLUMNS["individuals"]).index("parents")
+    mains = {id: main_kernel(profile) for id, profile in _each_profile(log)}
     return [
-        (*row[:parents], tuple(json.loads(row[parents])), *row[parents + 1 :])
+        (*row[:parents], tuple(json.loads(row[parents])), *row[parents + 1 :], *_static(mains.get(row[0])))
         for row in log.query(_INDIVIDUALS)
     ]
+
+
+def _static(kernel: KernelProfile | None) -> tuple[Any, ...]:
+    names = ("registers", "spill_bytes", "shared_bytes", "occupancy", "limiter", "instructions")
+    return tuple(getattr(kernel, name, None) for name in names)
+
+
+def _profiles(log: EventLog) -> _Rows:
+    rows: _Rows = []
+    for id, profile in _each_profile(log):
+        for one in profile:
+            told = (one.name, one.launches, one.warps, one.registers, one.spill_bytes, one.shared_bytes)
+            bound = (one.blocks, one.occupancy, one.limiter, one.instructions)
+            shares = (None if one.mix is None else one.mix.get(kind, 0.0) for kind in CLASSES)
+            rows.append((id, *told, *bound, *shares))
+    return rows
+
+
+def _each_profile(log: EventLog) -> Iterator[tuple[int, tuple[KernelProfile, ...]]]:
+    """Profiles of latest verdicts; runs of versions that had none hold none."""
+    for id, text in log.query(_PROFILES):
+        yield id, _PROFILE.validate_json(text) if text else ()
 
 
 def _cases(log: EventLog) -> _Rows:
@@ -190,6 +242,7 @@ _ROWS: dict[str, Callable[[EventLog], _Rows]] = {
     "individuals": _individuals,
     "cases": _cases,
     "samples": _samples,
+    "profiles": _profiles,
     "operators": _operators,
     "events": _events,
 }

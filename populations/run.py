@@ -215,7 +215,7 @@ class Run:
         """A tidy table; ``frames.COLUMNS`` describes its columns and units.
 
         Args:
-            name: "individuals", "cases", "samples", "operators" or "events".
+            name: "individuals", "cases", "samples", "profiles", "operators" or "events".
 
         Raises:
             RunError: another name.

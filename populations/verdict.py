@@ -18,6 +18,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
+from populations.profile import KernelProfile
+
 POLICIES = ("warm", "cold")  # of timing: arguments in the last-level cache, or rotated through memory
 
 
@@ -155,6 +157,8 @@ class Verdict:
         key: the secret the inputs were drawn with, to replay a failure.
         device_s: seconds of device time this verdict took.
         clocked_s: seconds of it in timed blocks; the rest is checking and drawing data.
+        telemetry: clocks, power and temperature right after the timing, where it was one for a claim.
+        profile: what the binaries of a Triton kernel are made of, one entry a device function.
     """
 
     status: Outcome
@@ -174,6 +178,8 @@ class Verdict:
     device_s: float = 0.0
     clocked_s: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    telemetry: dict[str, str] = field(default_factory=dict)
+    profile: tuple[KernelProfile, ...] = ()
 
     @property
     def timed(self) -> bool:

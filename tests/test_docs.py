@@ -23,6 +23,7 @@ def test_every_rewrite_has_its_row_in_the_docs(operator: CppRewrite | TritonRewr
 FOLDERS = [
     "evo",
     "fitness",
+    "fitness/exported",
     "fitness/interpreter",
     "fitness/judge",
     "fitness/judge/cuda",

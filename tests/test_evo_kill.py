@@ -74,11 +74,12 @@ def evaluations(path: Path) -> int:
         return run.evaluations
 
 
-def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> int:
+def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int, target: str = INSTANT) -> int:
     """Run, kill and resume, at most so many times, then to the end; how often it was killed."""
+    start = begin(path, target)
     done = seen = 0
     while done < kills:
-        arguments = resume(path) if (path / "run.db").exists() else begin(path)
+        arguments = resume(path) if (path / "run.db").exists() else start
         status = launch(arguments, rng.uniform(0.0, 0.4))
         assert evaluations(path) >= seen, "a verdict was lost"
         seen = evaluations(path)
@@ -86,7 +87,7 @@ def killed_to_its_end(path: Path, launch: Launch, rng: Random, kills: int) -> in
             return done
         assert status == -signal.SIGKILL
         done += 1
-    assert launch(resume(path) if (path / "run.db").exists() else begin(path), None) == 0
+    assert launch(resume(path) if (path / "run.db").exists() else start, None) == 0
     return done
 
 
@@ -107,6 +108,19 @@ def test_killing_runs_at_45_random_moments_loses_and_doubles_nothing(tmp_path: P
         assert ids == list(range(1, EVALUATIONS + 1))
         assert sorted(judged) == ids
         assert endings(path) == endings(undisturbed), "a resumed run asks what it would have asked"
+
+
+def test_killing_a_stream_of_asks_at_15_random_moments_loses_and_doubles_nothing(
+    tmp_path: Path, launch: Launch
+) -> None:
+    kills, path, rng = 0, tmp_path, Random(15)
+    while kills < 15:
+        path = tmp_path / f"killed-{kills}"
+        kills += killed_to_its_end(path, launch, rng, 15 - kills, "evo_killing:Beside")
+        assert populations.check(path) == []
+        with populations.open(path) as run:
+            judged = [record.event.id for record in run.log.records() if isinstance(record.event, Judged)]
+        assert judged == list(range(1, EVALUATIONS + 1))
 
 
 @pytest.mark.judge

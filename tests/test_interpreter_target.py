@@ -87,6 +87,9 @@ def test_a_right_kernel_is_correct_general_and_not_timed(target: LoweredTarget) 
     assert (verdict.numerics, verdict.timed, verdict.general) == ("interpreter", False, True)
     assert verdict.isolation == "process"
     assert len(verdict.cases) > 3
+    (function,) = verdict.profile
+    assert (function.name, function.warps) == ("scale_rows", 4)
+    assert function.mix is not None and function.mix["global_load"] > 0
 
 
 def test_nothing_is_calibrated(target: LoweredTarget) -> None:

@@ -17,7 +17,6 @@ from fitness.judge.problem import load
 from fitness.judge.quick import Worst, worst_error
 from fitness.judge.rig import WrongOutput
 
-
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*torch.jit:DeprecationWarning"
 )  # in the compiler's own imports

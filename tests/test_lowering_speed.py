@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import lower_idioms
@@ -19,6 +20,7 @@ from fitness.lowering.confinement import Limits
 from fitness.lowering.jobs import TRACE, TraceJob
 from fitness.lowering.store import Made, Shelf, Store
 from fitness.plan import Binary
+from fitness.target import Alike
 from populations.kernel import Kernel
 from populations.verdict import Outcome, Verdict
 
@@ -72,6 +74,25 @@ def test_other_host_code_compiles_nothing(lowering: Lowering) -> None:
     lowered(lowering, source)
     assert newly_compiled(lowering, source.replace("cdiv(x.numel(), ", "cdiv(x.numel() + 1, ")) == 0
     assert newly_compiled(lowering, source.replace("pass", "y = torch.zeros_like(x)")) == 0
+
+
+def test_where_the_work_on_the_timed_case_is_known_nothing_else_is_compiled(lowering: Lowering) -> None:
+    cases = [replace(case, timed=case is CASES[0]) for case in CASES]
+    source = scaled(BY_WIDTH, 11)
+    first = lowering.lower(Kernel(source, "triton"), cases)
+    assert isinstance(first, Lowered)
+    assert first.timed_sha is not None
+    other = source.replace("min(1024, triton.next_power_of_2(x.shape[1]))", "32 if x.shape[1] == 32 else 512")
+    before = lowering.tally["compile"].children
+
+    alike = lowering.lower_unless(Kernel(other, "triton"), cases, {first.timed_sha}.__contains__)
+    assert alike == Alike(first.timed_sha)
+    assert lowering.tally["compile"].children == before
+
+    whole = lowering.lower(Kernel(other, "triton"), cases)
+    assert isinstance(whole, Lowered)
+    assert whole.timed_sha == first.timed_sha
+    assert whole.sha != first.sha
 
 
 def test_another_function_of_the_module_compiles_only_itself(lowering: Lowering) -> None:

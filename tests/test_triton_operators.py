@@ -8,19 +8,25 @@ program with ``--write`` and read the difference.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from operators.proposal import Brief
 from operators.testing import BRIEF
 from operators.triton import STRUCTURAL
 from operators.triton.rewrite import Rewrite
 from operators.triton.syntax import well_formed
+from populations.kernel import Kernel
+from populations.seeds import seeds
 
 ROOT = Path(__file__).parents[1]
 HERE = Path(__file__).parent / "operators" / "triton"
@@ -166,3 +172,31 @@ if __name__ == "__main__" and "--write" in sys.argv:
     (HERE / "after").mkdir(exist_ok=True)
     for shown in STRUCTURAL:
         (HERE / "after" / f"{shown.name}.py").write_text(child(shown))
+
+
+def test_a_rewrite_leaves_alone_what_does_not_run_where_the_kernel_is_timed() -> None:
+    (whole_row,) = (seed for seed in seeds("softmax", "triton") if "LONGEST" in seed.source)
+    parent = Kernel(whole_row.source, "triton")
+    idle = changed(parent, BRIEF)
+    assert idle & {"softmax_rows", "softmax_long_rows"} == {"softmax_rows", "softmax_long_rows"}
+    assert "softmax_long_rows" not in changed(parent, replace(BRIEF, running=("softmax_rows",)))
+    assert changed(parent, replace(BRIEF, running=("renamed",))) == idle
+
+
+def changed(parent: Kernel, brief: Brief) -> set[str]:
+    """The functions that rewrites alone change: each by a child in which no other differs."""
+    found = set()
+    for rewrite in STRUCTURAL:
+        for chance in range(12):
+            proposal = rewrite((parent,), brief, Random(chance))
+            if proposal is not None:
+                old, new = functions(parent.source), functions(proposal.kernel.source)
+                differing = {name for name in old if old[name] != new.get(name)}
+                found |= differing if len(differing) == 1 else set()
+    return found
+
+
+def functions(source: str) -> dict[str, str]:
+    """The text of each function by its name."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: ast.unparse(node) for node in nodes}

@@ -8,6 +8,8 @@ its standard output; whatever else prints (a problem file, PyTorch) goes to stan
     {"do": "device"}                                                    → facts about the device
     {"do": "calibrate"}                                                 → a Calibration
     {"do": "screen" | "promote", "kernel": path}                        → a Verdict
+    {"do": "sample", "kernel": path, "case": …, "inputs": folder, "outputs": folder or null}
+    {"do": "hold", "folder": …}                                         → see fitness.judge.specimens
 
 Around a kernel that only the end of this process can stop it says {"kernel_s": limit} and {"kernel_s": null}.
 """
@@ -39,6 +41,7 @@ from fitness.judge.interpreted import InterpreterBench, InterpreterRig
 from fitness.judge.mutants import strengthen
 from fitness.judge.problem import Problem, load, outline
 from fitness.judge.rig import Rig
+from fitness.judge.specimens import Specimens
 from fitness.judge.tracing import traced
 from fitness.target import Admission, Built, DeviceError, FitnessError
 from fitness.verifier import verifier_hash
@@ -66,6 +69,7 @@ class Service:
         self._target = "cpu"
         self._rig: Rig | None = None  # None: no problem opened yet
         self._bench: Bench | InterpreterBench | None = None
+        self._specimens: Specimens | None = None
 
     @property
     def lost(self) -> bool:
@@ -81,11 +85,12 @@ class Service:
         if request["do"] == "open":
             self._target = request.get("target", "cpu")
             self._rig, self._bench = _opened(request, self._target, self._leases, self._say)
+            self._specimens = Specimens(self._bench.problem, self._rig)
             return CARD.dump_python(traced(self._bench.problem), mode="json")
         if request["do"] == "outline":
             how = {"target": request["target"], "whole": request["whole"]}
             return [CARD.dump_python(outline(p, **how), mode="json") for p in request["problems"]]
-        if self._bench is None or self._rig is None:
+        if self._bench is None or self._rig is None or self._specimens is None:
             raise DeviceError("the judge was asked before a problem was opened")
         if request["do"] == "device":
             return self._rig.facts
@@ -94,6 +99,10 @@ class Service:
             self._leased = True
         if request["do"] == "calibrate":
             return CALIBRATION.dump_python(self._bench.calibrate(), mode="json")
+        if request["do"] == "sample":
+            return self._specimens.sample(**{key: value for key, value in request.items() if key != "do"})
+        if request["do"] == "hold":
+            return self._specimens.hold(request["folder"])
         ask = self._bench.promote if request["do"] == "promote" else self._bench.screen
         return ask(Path(request["kernel"])).to_json()
 

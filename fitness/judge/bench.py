@@ -53,9 +53,8 @@ class Bench:
         for loaded in self.problem.cases:
             if loaded.case.timed:
                 key = secrets.token_hex(16)
-                standings = {
-                    name: baselines.standing(name, loaded, key) for name in self._rig.baselines(loaded)
-                }
+                names = (*self._rig.baselines(loaded), *loaded.named_baselines)
+                standings = {name: baselines.standing(name, loaded, key) for name in names}
                 with self._rig.quiet():
                     for policy in self._rig.policies:
                         self._stands[loaded.case.name, policy] = Stand(loaded, policy, standings, self._rig)
@@ -87,6 +86,7 @@ class Bench:
             numerics=self._rig.numerics,
             device_s=time.monotonic() - started,
             clocked_s=self._clocked_s() - clocked,
+            telemetry=self._rig.telemetry() if promotion else {},
             notes=self.problem.card.notes,
         )
 

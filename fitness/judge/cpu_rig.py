@@ -67,6 +67,10 @@ class CpuRig:
         """See Rig."""
         return {**machine.facts(), "torch": torch.__version__}
 
+    def telemetry(self) -> dict[str, str]:
+        """See Rig."""
+        return {}
+
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:  # noqa: ARG002
         """See Rig."""
         return baselines.NAMES

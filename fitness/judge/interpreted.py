@@ -179,6 +179,10 @@ class InterpreterRig:
         self.cache_bytes = machine.cache_bytes()
         self.facts = {**machine.facts(), "torch": torch.__version__}
 
+    def telemetry(self) -> dict[str, str]:
+        """See Rig."""
+        return {}
+
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:  # noqa: ARG002
         """See Rig."""
         return ()

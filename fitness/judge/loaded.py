@@ -191,7 +191,7 @@ class LoadedCase:
 
     @property
     def named_baselines(self) -> dict[str, Callable[..., Any]]:
-        """``BASELINES`` of the file: a vendor's library, an expert's kernel, of inputs and then parameters."""
+        """``BASELINES`` of the file, e.g. a vendor's library: functions of inputs and then parameters."""
         return dict(getattr(self._program.module, "BASELINES", {}))
 
     def model_over(self, parameters: Sequence[Tensor]) -> nn.Module:

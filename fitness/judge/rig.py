@@ -136,6 +136,9 @@ class Rig(Protocol):
     def facts(self) -> dict[str, str]:
         """What a result has to be read with."""
 
+    def telemetry(self) -> dict[str, str]:
+        """What the machine's sensors say now: clocks, power, temperature; empty where there are none."""
+
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
         """Names of the baselines that a case has to beat."""
 

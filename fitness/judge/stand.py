@@ -11,6 +11,7 @@ from fitness.judge.checker import TWICE, checker
 from fitness.judge.course import race
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.quick import worst_error
+from fitness.judge.retaking import Retaking, Round
 from fitness.judge.rig import Check, Contender, Rig, Unbelievable
 from fitness.judge.statistics import (
     CLAIM_ROUNDS,
@@ -20,7 +21,6 @@ from fitness.judge.statistics import (
     log_ratios,
     lower_bound95,
     median,
-    well_above,
 )
 from fitness.target import ProblemError
 from populations.calibration import Baseline
@@ -29,7 +29,6 @@ from populations.verdict import Timing
 # A kernel this many times slower than the baseline, or than the best so far, leaves a screen after one round.
 HOPELESS, BEHIND = 3.0, 1.25
 EXACT_SHARE = 1 / 8  # of a promotion's timed sets, chosen in secret, that float64 judges at the plain bound
-RETAKES = 2  # of a race in which the baseline was much slower than when it was calibrated
 LIMIT_S, LIMIT_BASELINES = 2.0, 20  # of one block: the longer of the two
 
 
@@ -76,6 +75,7 @@ class Stand:
                 contender.close()
         again = race(self._course, [self._strongest, self._strongest], rig.rounds)
         self.noise = half_width(log_ratios(*again))
+        self._retaking = Retaking(self.noise)
         self._seconds = min(median(each) for each in (samples[self._name], *again))
         self.baselines = [self._baseline(name, standings[name], samples.get(name)) for name in standings]
         self._best = 0.0  # speed-up of the fastest kernel screened so far
@@ -168,17 +168,19 @@ class Stand:
     def _fairly(self, contender: Contender, rounds: int, *, leaves: bool) -> tuple[list[float], list[float]]:
         """Samples of the baseline and of the kernel; no slow mode of the baseline makes the kernel look fast.
 
-        Such a race is taken again; where the baseline is still slow, its calibrated time stands for it.
+        A slow round is taken again while that costs little; else the calibrated time stands for the baseline.
         """
+
+        def again() -> Round:
+            (base,), (seconds,) = race(self._course, [self._strongest, contender], 1)
+            return base, seconds
+
         base, times = self._once(contender, rounds, leaves=leaves)
         if self._too_short(times):  # or the clock's fixed cost was measured while the machine was busy
             before, self._least_block_s = self._least_block_s, self._rig.least_block_s(self._course)
             if self._least_block_s < before:
                 base, times = self._once(contender, rounds, leaves=leaves)
-        for _ in range(RETAKES):
-            if not well_above(median(base), self._seconds, self.noise):
-                break
-            base, times = self._once(contender, rounds, leaves=leaves)
+        base, times = self._retaking.mended(base, times, self._seconds, again)
         base, self._seconds = fair(base, self._seconds, self.noise)
         return base, times
 

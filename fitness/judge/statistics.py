@@ -71,8 +71,8 @@ def well_above(seconds: float, usual: float, noise: float) -> bool:
 def fair(samples: Sequence[float], usual: float, noise: float) -> tuple[list[float], float]:
     """A baseline's samples that a claim may be made against, and its usual time from now on.
 
-    In a slow mode no sample counts for more than the usual time: no kernel gains by the mode. A median well
-    below the usual time says that that was measured in a slow mode, so it is the usual time from now on.
+    A sample taken in a slow mode counts for the usual time: no kernel gains by the mode. A median well below
+    the usual time says that that was measured in a slow mode, so it is the usual time from now on.
 
     Args:
         samples: seconds per call, one a round.
@@ -80,6 +80,5 @@ def fair(samples: Sequence[float], usual: float, noise: float) -> tuple[list[flo
         noise: half-width of an A/A measurement, of log ratios.
     """
     seconds = median(samples)
-    if well_above(seconds, usual, noise):
-        return [min(sample, usual) for sample in samples], usual
-    return list(samples), seconds if well_above(usual, seconds, noise) else usual
+    fair_samples = [usual if well_above(sample, usual, noise) else sample for sample in samples]
+    return fair_samples, seconds if well_above(usual, seconds, noise) else usual

@@ -6,8 +6,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -21,12 +21,14 @@ from fitness.lowering.binaries import Binaries, Uncompilable
 from fitness.lowering.children import ChildError, Children, Tally
 from fitness.lowering.confinement import Limits
 from fitness.lowering.cut import Cut, CutError, Scope, cut
+from fitness.lowering.disassembly import Disassembly
 from fitness.lowering.facts import CARDS
 from fitness.lowering.jobs import TRACE, TRACE_ANSWER, Refusal, Traced, TraceJob
+from fitness.lowering.profiles import Profiler
 from fitness.lowering.store import Made, Shelf, Store
-from fitness.lowering.tidy import without_unused
-from fitness.plan import LaunchPlan
-from fitness.target import Built, DeviceError
+from fitness.lowering.tidy import launched, without_unused
+from fitness.plan import CasePlan, LaunchPlan
+from fitness.target import Alike, Built, DeviceError
 from fitness.verifier import verifier_hash
 from populations.kernel import Kernel
 from populations.verdict import Outcome, Stage, Verdict
@@ -47,6 +49,7 @@ class Lowered:
     kernel: Kernel
     folder: Path
     plan: LaunchPlan
+    timed_sha: str | None = None  # None: no case is timed
 
     @property
     def sha(self) -> str:
@@ -66,7 +69,7 @@ class Lowered:
     @property
     def built(self) -> Built:
         """What a target hands on."""
-        return Built(self.kernel, self.folder / "plan.json", self.sha, self.traits)
+        return Built(self.kernel, self.folder / "plan.json", self.sha, self.traits, timed_sha=self.timed_sha)
 
 
 class Lowering:
@@ -112,6 +115,7 @@ class Lowering:
             most=cores or len(os.sched_getaffinity(0)),
         )
         self._binaries = Binaries(self._children, store, arch)
+        self._profiler = Profiler(Disassembly(arch, sandboxed=sandboxed), arch)
 
     def lower(self, kernel: Kernel, cases: Sequence[Case], entry: str | None = None) -> Lowered | Verdict:
         """The plan of a source on all cases, or why there is none.
@@ -124,24 +128,47 @@ class Lowering:
         Raises:
             DeviceError: the machine is at fault.
         """
+        made = self.lower_unless(kernel, cases, lambda _: False, entry)
+        assert not isinstance(made, Alike)
+        return made
+
+    def lower_unless(
+        self,
+        kernel: Kernel,
+        cases: Sequence[Case],
+        known: Callable[[str], bool],
+        entry: str | None = None,
+    ) -> Lowered | Alike | Verdict:
+        """As ``lower``, unless the work on the timed cases is known: then nothing else is compiled.
+
+        Args:
+            kernel, cases, entry: as for ``lower``.
+            known: asked once the work on the timed cases is known, by its hash.
+        """
         source = sources.read(kernel, entry)
         if isinstance(source, Verdict):
             return source
         key = self._key(source, cases)
-        kept = self._kept(kernel, key)
+        kept = self._kept(kernel, key, cases)
         if kept is not None:
             return kept
         with tempfile.TemporaryDirectory(
             dir=self._folder, prefix=SCRATCH, ignore_cleanup_errors=True
         ) as scratch:
             try:
-                attempts = _Attempts(self._children, self._binaries, Path(scratch), source, tuple(cases))
-                made = attempts.run(self._arch)
+                parts = (self._children, self._binaries, Path(scratch), source, tuple(cases))
+                made = _Attempts(*parts, known).run(self._arch)
             except ChildError as why:
                 return _verdict(why.status, str(why))
-            if isinstance(made, Verdict):
+            if not isinstance(made, Lowered):
                 return made
-            return Lowered(kernel, self._plans.put(key, made.folder), made.plan)
+            return replace(made, folder=self._plans.put(key, made.folder))
+
+    def built(self, lowered: Lowered, cases: Sequence[Case]) -> Built:
+        """What a target hands on: with the profile of the first timed case, else of the first one."""
+        name = next((case.name for case in cases if case.timed), cases[0].name)
+        profile = self._profiler.profile(lowered.plan, lowered.folder, lowered.plan.case(name))
+        return replace(lowered.built, profile=profile)
 
     @property
     def tally(self) -> Mapping[str, Tally]:
@@ -152,12 +179,14 @@ class Lowering:
         """End the children."""
         self._children.close()
 
-    def _kept(self, kernel: Kernel, key: str) -> Lowered | None:
+    def _kept(self, kernel: Kernel, key: str, cases: Sequence[Case]) -> Lowered | None:
         folder = self._plans.use(key)
         if folder is None:
             return None
         try:
-            return Lowered(kernel, folder, plans.read((folder / PLAN).read_bytes()))
+            plan = plans.read((folder / PLAN).read_bytes())
+            shas = {number: binary.sha for number, binary in enumerate(plan.binaries)}
+            return Lowered(kernel, folder, plan, _timed(plan.arch, plan.cases, cases, shas))
         except (OSError, ValidationError):  # the machine stopped before it was on the disk
             self._plans.remove(key)
             return None
@@ -178,7 +207,9 @@ class _Attempts:
         scratch: Path,
         source: sources.Source,
         cases: tuple[Case, ...],
+        known: Callable[[str], bool],
     ) -> None:
+        self._known = known
         self._children = children
         self._binaries = binaries
         self._scratch = scratch
@@ -186,7 +217,7 @@ class _Attempts:
         self._scope = Scope(source.tree)
         self._cases = cases
 
-    def run(self, arch: str) -> Lowered | Verdict:
+    def run(self, arch: str) -> Lowered | Alike | Verdict:
         """The lowered source, in the scratch folder still."""
         asked: dict[str, int] = {}
         for attempt in range(MOST_ATTEMPTS):
@@ -200,9 +231,11 @@ class _Attempts:
             folder.mkdir()
             try:
                 device = cut(self._scope, [spec.function for spec in traced.kernels])
-                made = self._binaries.of(self._scope, traced.kernels, folder)
+                made = self._compiled(arch, traced, folder)
             except CutError as why:
                 return _verdict("rejected", str(why))
+            if isinstance(made, Alike):
+                return made
             if not isinstance(made, Uncompilable):
                 return self._assembled(arch, traced, made, device)
             function = traced.kernels[made.kernel].function
@@ -227,6 +260,27 @@ class _Attempts:
             return _verdict(answer.status, answer.reason)
         return answer
 
+    def _compiled(self, arch: str, traced: Traced, folder: Path) -> list[Made] | Uncompilable | Alike:
+        """All binaries: first those of the timed cases, and no more where that work is known."""
+        timed = {case.name for case in self._cases if case.timed}
+        first = {number for case in traced.cases if case.case in timed for number in launched(case)}
+        found: dict[int, Made] = {}
+        for name, part in (("timed", first), ("others", set(range(len(traced.kernels))) - first)):
+            numbers = sorted(part)
+            (folder / name).mkdir()
+            made = self._binaries.of(
+                self._scope, [traced.kernels[number] for number in numbers], folder / name
+            )
+            if isinstance(made, Uncompilable):
+                return Uncompilable(numbers[made.kernel], made.reason)
+            found |= dict(zip(numbers, made, strict=True))
+            if part is first:
+                shas = {number: one.binary.sha for number, one in found.items()}
+                sha = _timed(arch, traced.cases, self._cases, shas)
+                if sha is not None and self._known(sha):
+                    return Alike(sha)
+        return [found[number] for number in range(len(traced.kernels))]
+
     def _assembled(self, arch: str, traced: Traced, made: Sequence[Made], device: Cut) -> Lowered:
         cases = tuple(without_unused(case) for case in traced.cases)
         binaries = tuple(one.binary for one in made)
@@ -238,7 +292,17 @@ class _Attempts:
                 (folder / name).write_bytes(one.contents[kind])
         (folder / MODULE).write_text(device.text)
         (folder / PLAN).write_bytes(plans.write(plan))
-        return Lowered(self._source.kernel, folder, plan)
+        shas = {number: binary.sha for number, binary in enumerate(binaries)}
+        return Lowered(self._source.kernel, folder, plan, _timed(arch, cases, self._cases, shas))
+
+
+def _timed(
+    arch: str, planned: Sequence[CasePlan], cases: Sequence[Case], shas: Mapping[int, str]
+) -> str | None:
+    """Hash of the work on the timed cases; None where there are none."""
+    names = {case.name for case in cases if case.timed}
+    timed = [without_unused(case) for case in planned if case.case in names]
+    return plans.work(arch, timed, shas) if timed else None
 
 
 def _verdict(status: str, reason: str) -> Verdict:

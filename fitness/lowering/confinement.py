@@ -7,10 +7,14 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 TIMED_OUT, BROKEN = 124, 125
+SYSTEM = ("self", "cpuinfo", "meminfo", "modules", "devices", "driver", "version", "stat", "sys")
+FACTS = ["/sys", *(f"/proc/{name}" for name in SYSTEM)]  # what a driver asks the system
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,15 @@ class Confinement:
 
         ``scratch`` stays writable, ``log`` becomes standard output and error.
         """
-        reads = (ctypes.c_char_p * (len(self._reads) + 1))(
-            *[str(path).encode() for path in self._reads], None
-        )
+        reads = _texts(self._reads)
         limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(self._limits.memory)
         self._library.enter(str(scratch).encode(), reads, log, *limits, int(alone), self._strict)
+
+    def enter_with_device(self, scratch: Path, log: int, *, file_bytes: int) -> None:
+        """Keep few rights, but those that a driver of a GPU needs; ``file_bytes``: of the largest file."""
+        lists = [_texts(paths) for paths in ([*self._reads, *_library_folders()], _devices(), FACTS)]
+        limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(file_bytes)
+        self._library.enter_with_device(str(scratch).encode(), *lists, log, *limits, self._strict)
 
     def watch(self, child: int) -> int:
         """Wait for a child, at most the wall limit; its status, 128 + N for signal N, or ``TIMED_OUT``."""
@@ -64,6 +72,23 @@ class Confinement:
         if late:
             return TIMED_OUT
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _texts(paths: Sequence[object]) -> Any:
+    """Paths as C takes them, with NULL behind the last."""
+    return (ctypes.c_char_p * (len(paths) + 1))(*[str(path).encode() for path in paths], None)
+
+
+def _devices() -> list[Path]:
+    """GPUs, and the sources of chance and zeros that any program may read."""
+    found = [*Path("/dev").glob("nvidia*"), Path("/dev/kfd"), Path("/dev/dri")]
+    return [*found, *(Path("/dev") / name for name in ("zero", "random", "urandom"))]
+
+
+def _library_folders() -> list[Path]:
+    """Where the user says that libraries of the driver lie."""
+    named = [*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), os.environ.get("CUDA_HOME", "")]
+    return [Path(name).resolve() for name in named if name and Path(name).is_dir()]
 
 
 def _interpreter_folders() -> list[Path]:

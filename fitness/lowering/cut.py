@@ -71,7 +71,14 @@ def cut(scope: Scope, wanted: Iterable[str]) -> Cut:
     Raises:
         CutError: they use something that is not device code.
     """
-    pending, taken = sorted(set(wanted)), dict[str, ast.FunctionDef]()
+    key = frozenset(wanted)
+    if key not in scope.cuts:
+        scope.cuts[key] = _cut(scope, key)
+    return scope.cuts[key]
+
+
+def _cut(scope: Scope, wanted: frozenset[str]) -> Cut:
+    pending, taken = sorted(wanted), dict[str, ast.FunctionDef]()
     names, dotted = set[str](), dict[str, int]()
     called: dict[str, set[str]] = {}
     while pending:
@@ -119,9 +126,14 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 class Scope:
-    """The names of a source's module level: imports from Triton, constants, jit functions."""
+    """The names of a source's module level: imports from Triton, constants, jit functions.
+
+    Attributes:
+        cuts: modules that were cut from it before, by the functions that were wanted.
+    """
 
     def __init__(self, tree: ast.Module) -> None:
+        self.cuts: dict[frozenset[str], Cut] = {}
         self.aliases: dict[str, str] = {}
         self.values: dict[str, Any] = {}
         self.constexprs: set[str] = set()

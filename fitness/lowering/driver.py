@@ -51,10 +51,11 @@ GRID = (2**31 - 1, 65535, 65535)
 class Driver:
     """Answers what ``triton.runtime.driver.active`` is asked for."""
 
+    launcher_cls: Any = None
+
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.utils = self
-        self.launcher_cls = None
 
     def get_current_target(self) -> GPUTarget:
         """The architecture lowered for."""
@@ -129,6 +130,10 @@ class Recorder:
     def install(self) -> None:
         """Put driver, compiler and autotuner stand-ins in their places, for the rest of this process."""
         triton.runtime.driver.set_active(Driver(self._facts))
+        self.listen()
+
+    def listen(self) -> None:
+        """The same without the driver."""
         triton.compiler.compile = triton_compiler.compile = self._compile
         recorder = self
 
@@ -150,6 +155,10 @@ class Recorder:
         return float(rank)
 
     def _compile(self, src: Any, target: Any = None, options: Any = None, **_: Any) -> Any:
+        return Pretended(self, self.noted(src, options), options or {}, self._facts)
+
+    def noted(self, src: Any, options: Any) -> int:
+        """Write down one specialisation, if it is new; its number."""
         with unwatched():
             spec = {
                 "function": src.fn.__name__,
@@ -161,7 +170,7 @@ class Recorder:
             }
         if spec not in self.kernels:
             self.kernels.append(spec)
-        return Pretended(self, self.kernels.index(spec), options or {}, self._facts)
+        return self.kernels.index(spec)
 
     def _given(self, options: Json) -> Json:
         changed = {

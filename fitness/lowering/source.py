@@ -6,6 +6,7 @@ import ast
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fitness.lowering import lints
 from fitness.target import Admission
@@ -13,6 +14,7 @@ from populations.kernel import Kernel
 from populations.verdict import Outcome, Stage, Verdict
 
 SOURCE_BYTES = 256 << 10
+READ = 64  # sources kept as trees: each is read when admitted and again when lowered
 ENTRIES = ("kernel_function", "ModelNew")
 
 
@@ -41,8 +43,9 @@ def admit(kernel: Kernel, entry: str | None = None) -> Admission | Verdict:
     return Admission(kernel, hashlib.sha256(normalise(source.tree).encode()).hexdigest())
 
 
+@lru_cache(maxsize=READ)
 def read(kernel: Kernel, entry: str | None = None) -> Source | Verdict:
-    """The parsed source, or why it is rejected."""
+    """The parsed source, or why it is rejected; nobody may change the tree, it is kept for the next call."""
     text = kernel.source
     if kernel.language != "triton":
         return _rejected(f"the language is {kernel.language}, this target takes triton")

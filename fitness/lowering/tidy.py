@@ -23,6 +23,11 @@ def without_unused(case: CasePlan) -> CasePlan:
     )
 
 
+def launched(case: CasePlan) -> Iterator[int]:
+    """Numbers of the kernels that a plan launches, in order."""
+    return (step.kernel for step in case.steps if isinstance(step, Launch))
+
+
 def views(step: Step) -> Iterator[View]:
     """All views that a step names."""
     if isinstance(step, Launch):

@@ -7,6 +7,8 @@
  * A step that fails says so on standard error and ends the process with status 125.
  */
 #define _GNU_SOURCE
+#include <sys/mount.h>
+
 #include "confine.h"
 
 enum { BROKEN = 125 };
@@ -20,6 +22,12 @@ static void fail(const char *what) {
 void separate(int is_strict) {
     strict = is_strict;
     need(enter_namespaces(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC), "new namespaces");
+}
+
+/* Mount a file system of our own over everybody's, after `separate` and its fork; whether the system lets us. */
+static int mount_own(const char *kind, const char *where) {
+    if (!strict || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return 0;
+    return mount("none", where, kind, MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
 }
 
 /* No new process or thread, no other program. A limit on processes would not do: it does not bind root. */
@@ -74,14 +82,18 @@ void enter(const char *scratch, const char *const *reads, int log, unsigned long
 }
 
 /* A driver maps the whole of the device's memory, hence no limit on addresses; it talks to the device by ioctl on
- * `devices`, reads of the system what `facts` name, and makes Unix sockets, which lead nowhere in a namespace of
- * their own. Both lists end with NULL. `file`: bytes of the largest file. */
+ * `devices`, reads what `facts` name of the system (all of /proc, where it can have one of its own), may share memory
+ * with itself, and makes Unix sockets, which lead nowhere in a namespace of their own. Lists end with NULL. `file`:
+ * bytes of the largest file. */
 void enter_with_device(const char *scratch, const char *const *reads, const char *const *devices,
                        const char *const *facts, int log, unsigned long cpu, unsigned long file, int is_strict) {
     strict = is_strict;
+    int memory = mount_own("tmpfs", "/dev/shm"), processes = mount_own("proc", "/proc");
     settle(scratch, log, cpu, file, 4096);
     if (strict) limit(RLIMIT_NPROC, 512, 512);
     int rules = rules_for(scratch, reads);
+    if (memory) landlock_allow(rules, "/dev/shm", landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
+    if (processes) landlock_allow(rules, "/proc", FS_READ | FS_READ_DIR);
     for (; *devices; devices++) landlock_allow(rules, *devices, FS_READ | FS_WRITE | FS_READ_DIR | FS_IOCTL);
     for (; *facts; facts++) landlock_allow(rules, *facts, FS_READ | FS_READ_DIR);
     need(landlock_enter(rules), "Landlock");

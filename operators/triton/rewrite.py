@@ -45,7 +45,7 @@ class Rewrite:
         parent = parents[0]
         if parent.language != "triton":
             return None
-        choices = _edits(self, parent.source, brief)
+        choices = [edits for edits in _edits(self, parent.source, brief) if _matters(edits, parent, brief)]
         if not choices:
             return None
         child = unit_of(parent.source).tree.edited(rng.choice(choices))
@@ -57,6 +57,28 @@ class Rewrite:
         """Every child it can make, the first site first."""
         for edits in _edits(self, source, brief):
             yield unit_of(source).tree.edited(edits)
+
+
+def _matters(edits: Edits, parent: Kernel, brief: Brief) -> bool:
+    """Whether edits touch more than what is idle where the parent is timed: functions, and their launches."""
+    idle = _idle_spans(parent.source, brief.running)
+    return not all(any(start <= edit.start and edit.end <= end for start, end in idle) for edit in edits)
+
+
+@lru_cache(maxsize=512)
+def _idle_spans(source: str, running: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """The bytes of jit functions that do not run, and of their launches; none where that is not known."""
+    unit = unit_of(source)
+    by_name = {jit.name: jit for jit in unit.jits}
+    reached = [by_name[name] for name in running if name in by_name]
+    if not reached:
+        return ()
+    for jit in reached:  # grows while it is gone through: what they call runs as well
+        called = {name.value for name in unit.tree.find(jit.node, cst.Name)} & by_name.keys()
+        reached += [by_name[name] for name in sorted(called) if by_name[name] not in reached]
+    idle = [jit for jit in unit.jits if jit not in reached]
+    statements = [launch.statement for jit in idle for launch in unit.launches_of(jit)]
+    return tuple(unit.tree.lines(node) for node in [*(jit.node for jit in idle), *statements])
 
 
 @lru_cache(maxsize=1024)

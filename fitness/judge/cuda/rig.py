@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import move_to, place
 from fitness.judge.rig import Check, Contender, Sets
 from fitness.target import DeviceError
-from populations.calibration import Floor
+from populations.calibration import Floor, Roofline
 
 BLOCK_S = 1e-3  # of launches in one block, at the least
 ROTATION = 5  # argument sets of a block are together this many times the L2 cache
@@ -43,6 +44,15 @@ PROBE_ROUNDS = 7
 ROOM = 1.15  # above the bandwidth of the probes: an honest kernel read 1.10 times as fast on an H200
 BELOW_BASELINE = 0.95  # of the strongest baseline's time lies the floor, at the most
 FLOAT32_SHARE = 1 / 6  # of the bfloat16 rate that products of float32 accuracy can reach
+
+# Why clocks are held back, by NVML's bits.
+HELD_BACK = {
+    "power cap": 0x4,
+    "hardware": 0x8,
+    "software thermal": 0x20,
+    "hardware thermal": 0x40,
+    "brake": 0x80,
+}
 
 Enqueue = Callable[[], object]
 
@@ -106,6 +116,15 @@ class CudaRig:
             **telemetry(),
         }
 
+    def telemetry(self) -> dict[str, str]:
+        """See Rig."""
+        return telemetry()
+
+    @property
+    def roofline(self) -> Roofline:
+        """What trusted kernels reach here; measured where it was never kept."""
+        return roofline(_best)
+
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
         """See Rig: where there are products, the compiler's own search among kernels as well."""
         return (*baselines.NAMES, baselines.MAX_AUTOTUNE) if multiplies(loaded) else baselines.NAMES
@@ -158,7 +177,7 @@ class CudaRig:
         nbytes = min(sum(spec.nbytes for spec in case.arguments), PROBE_BYTES)
         bandwidth = ROOM * probes.bandwidth(nbytes, _best)
         narrow = all(spec.dtype in ("bfloat16", "float16") for spec in case.inputs)
-        roof = roofline(_best)
+        roof = self.roofline
         rate = 1e12 * roof.product_tflops * (1.0 if narrow else FLOAT32_SHARE)
         slowest = min(max(case.bytes / bandwidth, (case.flops or 0) / rate), BELOW_BASELINE * seconds)
         return Floor(case.name, course.policy, slowest, bandwidth / 1e9, roof)
@@ -304,14 +323,22 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def telemetry() -> dict[str, str]:
-    """Clocks in MHz, power in W, temperature in °C and throttle reasons; nothing where NVML is missing."""
+    """Clocks in MHz, power in W, temperature in °C, why clocks are held back; nothing without NVML."""
     try:
+        nvml = import_module("pynvml")
+    except ImportError:
+        return {}
+    try:
+        handle = torch.cuda._get_pynvml_handler()
+        reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
         return {
             "sm_mhz": str(torch.cuda.clock_rate()),
+            "memory_mhz": str(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
             "power_w": f"{torch.cuda.power_draw() / 1e3:.0f}",
             "temperature_c": str(torch.cuda.temperature()),
+            "held_back": "+".join(name for name, bit in HELD_BACK.items() if reasons & bit) or "no",
         }
-    except (ImportError, RuntimeError):
+    except (AttributeError, RuntimeError, nvml.NVMLError):
         return {}
 
 
