@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "triton", "pandas", "matplotlib")
+HEAVY = ("torch", "triton", "pandas", "matplotlib", "openai", "jinja2")
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -24,7 +24,7 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("package", ["evo", "operators", "fitness", "populations"])
+@pytest.mark.parametrize("package", ["evo", "operators", "operators.agents", "fitness", "populations"])
 def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     code = f"import sys, {package}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -86,9 +86,12 @@ def test_the_built_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         "import evo, operators, fitness, populations, fitness.native as n, pathlib\n"
         "from populations.seeds import seeds\n"
         "print(evo.__file__, len(seeds('softmax', 'cpp')), 'softmax' in fitness.problem_names(),"
-        " (pathlib.Path(n.__file__).parent / 'runner.c').exists())"
+        " (pathlib.Path(n.__file__).parent / 'runner.c').exists())\n"
+        "from operators.agents.guides import languages\n"
+        "templates = pathlib.Path(operators.__file__).parent / 'agents' / 'templates'\n"
+        "print(*languages(), (templates / 'mutate.j2').exists())"
     )
     paths = {**os.environ, "PYTHONPATH": here}
     done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, cwd=tmp_path, env=paths)
-    assert done.stdout.split()[1:] == ["2", "True", "True"], done.stderr
+    assert done.stdout.split()[1:] == ["2", "True", "True", "cpp", "triton", "True"], done.stderr
     assert str(tmp_path) in done.stdout

@@ -29,6 +29,7 @@ FOLDERS = [
     "fitness/judge/cuda",
     "fitness/lowering",
     "operators",
+    "operators/agents",
     "populations",
 ]
 

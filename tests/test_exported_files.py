@@ -141,7 +141,7 @@ ATTEMPTS = [
     "system.kill(system.getppid() or 999999, 0)",
     "system.environ['KERNEL_EVO_TEST_SECRET']",
     "system.open('/proc/sys/kernel/core_pattern', system.O_WRONLY)",
-    "system.open(f'/proc/self/task/{system.getpid()}/comm', system.O_WRONLY | system.O_TRUNC)",  # as CUDA does
+    "system.open(f'/proc/self/task/{system.getpid()}/comm', system.O_WRONLY | system.O_TRUNC)",  # CUDA does
 ]
 TRY = f"""found = []
     for attempt in {ATTEMPTS!r}:
