@@ -2,19 +2,23 @@
 
     python benchmarks/lowering.py [--threads 1,2,4] [--sources 16]
 
-Needs torch and Triton, but no GPU; about a minute on a quiet machine. Kernels: a row reduction with one
-specialisation, and the expert softmax with its real cases, of which each row length is a specialisation.
-Columns, over so many different sources lowered by so many threads:
+Needs torch and Triton, but no GPU; two minutes on a quiet machine. Kernels: a row reduction with one
+specialisation, and two of the expert softmaxes with its real cases, of which each row length may be a
+specialisation. Columns, over so many different sources lowered by so many threads:
 
     sources/s         finished in a second of wall time
     wall              mean seconds of one ``lower()``
     trace, compile    seconds that its children took, in sum: side by side they may exceed the wall
     here              seconds of this process's processor: text, checks, cut, files
-    processor         seconds of processor time, children and all
+    user, system      seconds of processor time, children and all
     compiled          specialisations that were compiled
+    children          processes that did so
 
 Rows: ``new`` kernels; ``host``: host code alone differs from a kernel that was lowered before; ``promote``:
 all cases of a kernel that was lowered for the cases of a search.
+
+A second table is of compiling children that have nothing to do: how many end in a second with so many in
+flight, and milliseconds of each: its wall time, and processor time.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -38,6 +43,10 @@ from fitness import outlines
 from fitness.card import Case, TensorSpec
 from fitness.judging import search_cases
 from fitness.lowering import Lowered, Lowering
+from fitness.lowering.children import Children
+from fitness.lowering.confinement import Limits
+from fitness.lowering.jobs import COMPILE, CompileJob
+from fitness.plan import KernelSpec
 from populations.kernel import Kernel
 from populations.seeds import seeds
 
@@ -71,9 +80,12 @@ COLUMNS = (
     "trace",
     "compile",
     "here",
-    "processor",
+    "user",
+    "system",
     "compiled",
+    "children",
 )
+EMPTY = ("in flight", "children/s", "wall_ms", "user_ms", "system_ms")
 
 
 def main() -> None:
@@ -84,23 +96,31 @@ def main() -> None:
     words.add_argument("--json", action="store_true", help="one JSON document in place of the table")
     order = words.parse_args()
     (card,) = outlines(["softmax"], "cuda")
-    softmax = next(seed.source for seed in seeds("softmax") if seed.name == "whole_row")
+    softmaxes = {seed.name: seed.source for seed in seeds("softmax") if seed.name in ("whole_row", "online")}
     rows: list[list[object]] = []
     for threads in map(int, order.threads.split(",")):
         with _opened() as lowering:
             rows += _rows(lowering, "one", ROW_SUM, card.cases[:1], card.cases[:1], threads, order.sources)
-        with _opened() as lowering:
-            rows += _rows(
-                lowering, "softmax", softmax, search_cases(card), card.cases, threads, order.sources
-            )
+        for name, source in softmaxes.items():
+            with _opened() as lowering:
+                rows += _rows(lowering, name, source, search_cases(card), card.cases, threads, order.sources)
+    empty = _empty([1, 4, 16], 12 * order.sources)
     if order.json:
-        print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows]))
+        tables = {"lowering": (COLUMNS, rows), "empty": (EMPTY, empty)}
+        print(json.dumps({name: [dict(zip(columns, row, strict=True)) for row in rows]
+                          for name, (columns, rows) in tables.items()}))  # fmt: skip
         return
     print(
         f"{datetime.date.today()}, {platform.machine()}, {len(os.sched_getaffinity(0))} cores, load "
         f"{os.getloadavg()[0]:.1f}, Python {platform.python_version()}, Triton {metadata.version('triton')}"
     )
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
+    _print(COLUMNS, rows)
+    print()
+    _print(EMPTY, empty)
+
+
+def _print(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in rows:
         print("| " + " | ".join(f"{x:.3g}" if isinstance(x, float) else str(x) for x in row) + " |")
 
@@ -133,17 +153,46 @@ def _lowered(lowering: Lowering, sources: Sequence[str], cases: Sequence[Case], 
         with lock:
             walls.append(time.monotonic() - start)
 
-    before = {do: (tally.children, tally.seconds) for do, tally in lowering.tally.items()}
-    start, here, everything = time.monotonic(), time.process_time(), _children_s()
+    before = {do: replace(tally) for do, tally in lowering.tally.items()}
+    start, here, everything = time.monotonic(), time.process_time(), _processor_s()
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, sources))
     took = time.monotonic() - start
-    here, everything = time.process_time() - here, _children_s() - everything
+    here, everything = time.process_time() - here, _since(everything)
     count = len(sources)
-    spent = {do: (tally.seconds - before[do][1]) / count for do, tally in lowering.tally.items()}
-    compiled = (lowering.tally["compile"].children - before["compile"][0]) / count
+    spent = {do: (tally.seconds - before[do].seconds) / count for do, tally in lowering.tally.items()}
+    made, was = lowering.tally["compile"], before["compile"]
     return [threads, count / took, sum(walls) / count, spent["trace"], spent["compile"], here / count,
-            (here + everything) / count, compiled]  # fmt: skip
+            *(seconds / count for seconds in everything),
+            (made.jobs - was.jobs) / count, (made.children - was.children) / count]  # fmt: skip
+
+
+def _empty(flights: Sequence[int], count: int) -> list[list[object]]:
+    """Of children that find at once that there is nothing to compile."""
+    spec = KernelSpec("nothing", (), {}, (), (), {})
+    job = COMPILE.dump_json(CompileJob(text="", dotted={"triton.nothing": 1}, spec=spec))
+    rows: list[list[object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        children = Children(
+            Path(folder, "log"), arch="sm_90", sandboxed=True, limits=Limits(), most=max(flights)
+        )
+
+        def one(name: str) -> None:
+            Path(folder, name).mkdir()
+            children.ask("compile", Path(folder, name), job)
+
+        try:
+            one("first")  # waits until all has started
+            for flight in flights:
+                start, spent = time.monotonic(), _processor_s()
+                with ThreadPoolExecutor(flight) as pool:
+                    list(pool.map(one, [f"{flight}-{index}" for index in range(count)]))
+                took = time.monotonic() - start
+                each = [1000 * seconds / count for seconds in _since(spent)]
+                rows.append([flight, count / took, 1000 * flight * took / count, *each])
+        finally:
+            children.close()
+    return rows
 
 
 @contextmanager
@@ -157,13 +206,20 @@ def _opened() -> Iterator[Lowering]:
             lowering.close()
 
 
-def _children_s() -> float:
-    """Processor seconds of this process's children and of theirs that have ended."""
-    ticks = 0
+def _processor_s() -> list[float]:
+    """User and system seconds of this process, its children, and those of theirs that have ended."""
+    mine = os.times()
+    user, system = mine.user, mine.system
+    tick = os.sysconf("SC_CLK_TCK")
     for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
         stat = Path("/proc", child, "stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, stat[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+        user += (int(stat[11]) + int(stat[13])) / tick
+        system += (int(stat[12]) + int(stat[14])) / tick
+    return [user, system]
+
+
+def _since(then: Sequence[float]) -> list[float]:
+    return [now - before for now, before in zip(_processor_s(), then, strict=True)]
 
 
 if __name__ == "__main__":

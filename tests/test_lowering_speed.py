@@ -17,7 +17,7 @@ from fitness import plan
 from fitness.lowering import Lowered, Lowering
 from fitness.lowering.children import Children
 from fitness.lowering.confinement import Limits
-from fitness.lowering.jobs import TRACE, TraceJob
+from fitness.lowering.jobs import TRACE, Job, TraceJob
 from fitness.lowering.store import Made, Shelf, Store
 from fitness.plan import Binary
 from fitness.target import Alike
@@ -59,9 +59,9 @@ def lowered(lowering: Lowering, source: str, cases: int = len(CASES)) -> Lowered
 
 
 def newly_compiled(lowering: Lowering, source: str, cases: int = len(CASES)) -> int:
-    before = lowering.tally["compile"].children
+    before = lowering.tally["compile"].jobs
     lowered(lowering, source, cases)
-    return lowering.tally["compile"].children - before
+    return lowering.tally["compile"].jobs - before
 
 
 def test_more_cases_compile_only_what_the_first_ones_did_not_need(lowering: Lowering) -> None:
@@ -83,11 +83,11 @@ def test_where_the_work_on_the_timed_case_is_known_nothing_else_is_compiled(lowe
     assert isinstance(first, Lowered)
     assert first.timed_sha is not None
     other = source.replace("min(1024, triton.next_power_of_2(x.shape[1]))", "32 if x.shape[1] == 32 else 512")
-    before = lowering.tally["compile"].children
+    before = lowering.tally["compile"].jobs
 
     alike = lowering.lower_unless(Kernel(other, "triton"), cases, {first.timed_sha}.__contains__)
     assert alike == Alike(first.timed_sha)
-    assert lowering.tally["compile"].children == before
+    assert lowering.tally["compile"].jobs == before
 
     whole = lowering.lower(Kernel(other, "triton"), cases)
     assert isinstance(whole, Lowered)
@@ -139,11 +139,11 @@ def test_a_damaged_binary_is_compiled_anew(lowering: Lowering, folder: Path) -> 
 
 
 def test_two_threads_with_one_source_compile_it_once(lowering: Lowering) -> None:
-    source, before = scaled(BY_WIDTH, 9), lowering.tally["compile"].children
+    source, before = scaled(BY_WIDTH, 9), lowering.tally["compile"].jobs
     with ThreadPoolExecutor(2) as threads:
         one, other = threads.map(lambda _: lowered(lowering, source), range(2))
     assert one.plan == other.plan
-    assert lowering.tally["compile"].children - before == len(CASES)
+    assert lowering.tally["compile"].jobs - before == len(CASES)
 
 
 def test_two_threads_with_one_kernel_that_does_not_compile_are_both_told(lowering: Lowering) -> None:
@@ -160,7 +160,7 @@ def test_the_first_that_does_not_compile_is_told_of_and_ends_the_rest(tmp_path: 
         verdict = lowering.lower(Kernel(source, "triton"), [CASES[1], CASES[2], CASES[3]])
         assert isinstance(verdict, Verdict)
         assert verdict.reason.startswith("line 8: ")
-        assert lowering.tally["compile"].children == 2
+        assert lowering.tally["compile"].jobs == 2
     finally:
         lowering.close()
 
@@ -170,11 +170,11 @@ def test_all_threads_together_have_no_more_children_than_the_budget(tmp_path: Pa
     job = TRACE.dump_json(TraceJob(entry="kernel_function", cases=(CASE,), asked={}))
 
     def naps(thread: int) -> list[tuple[float, float]]:
-        folders = [tmp_path / f"{thread}-{index}" for index in range(3)]
-        for folder in folders:
-            folder.mkdir()
-            (folder / "kernel.py").write_text(NAPS)
-        answers = children.ask_all("trace", [(folder, job) for folder in folders], lambda _: False)
+        jobs = [Job(tmp_path, f"{thread}-{index}", job) for index in range(3)]
+        for one in jobs:
+            one.folder.mkdir()
+            (one.folder / "kernel.py").write_text(NAPS)
+        answers = children.ask_all("trace", jobs, lambda _: False)
         reasons = [json.loads(text)["reason"] for text in answers if isinstance(text, bytes)]
         return [tuple(json.loads(reason[reason.index("[") :])) for reason in reasons]
 

@@ -14,12 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from fitness.lowering.children import ChildError, Children, read_small
 from fitness.lowering.cut import Cut, Scope, cut
-from fitness.lowering.jobs import COMPILE, COMPILE_ANSWER, Compiled, CompileJob, Failed
+from fitness.lowering.jobs import COMPILE, COMPILE_ANSWER, Compiled, CompileJob, Failed, Job
 from fitness.lowering.store import Made, Store
 from fitness.plan import KernelSpec
 from fitness.verifier import verifier_hash
 
 BINARY_BYTES = 64 << 20
+TOGETHER = 4  # specialisations that one child compiles at most: a child costs a fifth of one
 _SPEC = TypeAdapter(KernelSpec)
 
 
@@ -57,13 +58,16 @@ class Binaries:
         self._changed = threading.Condition()
         self._claimed: set[str] = set()  # keys that a thread is at
 
-    def of(self, scope: Scope, specs: Sequence[KernelSpec], scratch: Path) -> list[Made] | Uncompilable:
+    def of(
+        self, scope: Scope, specs: Sequence[KernelSpec], scratch: Path, turn: int = 0
+    ) -> list[Made] | Uncompilable:
         """A binary for each specialisation, in order.
 
         Args:
             scope: of the source.
             specs: what to compile.
             scratch: a folder that is there.
+            turn: see ``Children.turn``.
 
         Raises:
             CutError: a function is not device code.
@@ -81,7 +85,7 @@ class Binaries:
             try:
                 found |= {key: kept for key in mine if (kept := self._store.get(key)) is not None}
                 lacking = {order.key: order for order in orders if order.key in mine - found.keys()}
-                wrong = self._compile(list(lacking.values()), scratch, found)
+                wrong = self._compile(list(lacking.values()), scratch, found, turn)
             finally:
                 self._give_up(mine)
             if isinstance(wrong, ChildError):
@@ -95,27 +99,31 @@ class Binaries:
         return _Order(index, spec, device, hashlib.sha256("\0".join(parts).encode()).hexdigest())
 
     def _compile(
-        self, orders: Sequence[_Order], scratch: Path, found: dict[str, Made]
+        self, orders: Sequence[_Order], scratch: Path, found: dict[str, Made], turn: int
     ) -> Uncompilable | ChildError | None:
         """Compile what nobody has, into ``found`` and the store; the first thing that went wrong, or None."""
-        jobs = []
-        for order in orders:
-            folder = scratch / str(order.kernel)
-            folder.mkdir()
-            job = CompileJob(text=order.device.text, dotted=order.device.dotted, spec=order.spec)
-            jobs.append((folder, COMPILE.dump_json(job)))
-        answers = self._children.ask_all("compile", jobs, lambda text: not isinstance(_read(text), Compiled))
+        jobs = [self._job(order, scratch) for order in orders]
+        answers = self._children.ask_all(
+            "compile", jobs, lambda text: not isinstance(_read(text), Compiled), turn, TOGETHER
+        )
         wrong: Uncompilable | ChildError | None = None
-        for order, (folder, _), answer in zip(orders, jobs, answers, strict=True):
+        for order, job, answer in zip(orders, jobs, answers, strict=True):
             if answer is None:  # not begun, as an earlier one failed
                 continue
-            result = answer if isinstance(answer, ChildError) else _result(order, folder, answer)
+            result = answer if isinstance(answer, ChildError) else _result(order, job.folder, answer)
             if isinstance(result, Made):
                 self._store.put(order.key, result)
                 found[order.key] = result
             elif wrong is None:
                 wrong = result
         return wrong
+
+    def _job(self, order: _Order, scratch: Path) -> Job:
+        """With others of the same module alone: what a child makes is kept under its module's text."""
+        module = scratch / hashlib.sha256(order.device.text.encode()).hexdigest()[:16]
+        module.mkdir(exist_ok=True)
+        job = CompileJob(text=order.device.text, dotted=order.device.dotted, spec=order.spec)
+        return Job(module, str(order.kernel), COMPILE.dump_json(job))
 
     def _claim(self, keys: set[str]) -> set[str]:
         """Those of the keys that no other thread is at; waits while there are none."""

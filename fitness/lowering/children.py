@@ -1,21 +1,23 @@
-"""The client's end of the zygotes: jobs from several threads at once, each in a scratch folder of its own."""
+"""The client's end of the zygotes: jobs from several threads at once, in children that do one or several."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fitness import native
 from fitness.lowering.confinement import BROKEN, TIMED_OUT, Limits
-from fitness.lowering.jobs import ANSWER_BYTES, answer_file, job_file
+from fitness.lowering.jobs import ANSWER_BYTES, LOG, Job, answer_file, job_file
+from fitness.lowering.places import Asker, Places
+from fitness.lowering.shares import Shares
 from fitness.target import DeviceError
 
 READY_S = 180.0
@@ -34,11 +36,15 @@ class ChildError(Exception):
         self.status = status
 
 
+Asked = Shares[bytes | ChildError]
+
+
 @dataclass
 class Tally:
-    """How many children did one kind of job, and for how many seconds of wall time in sum."""
+    """How many children did how many jobs of one kind, and for how many seconds of wall time in sum."""
 
     children: int = 0
+    jobs: int = 0
     seconds: float = 0.0
 
 
@@ -73,12 +79,13 @@ class Children:
         self.tally = {do: Tally() for do in WHAT}
         self._limits = limits
         self._log = log
-        self._changed = threading.Condition()
-        self._free = most
+        self._places = Places(most)
+        self._turns = itertools.count(1)
+        self._ordering = threading.Lock()
+        self._orders = itertools.count(1)
+        self._ready = {do: threading.Event() for do in WHAT}
+        self._started: set[str] = set()
         self._dead = False
-        self._ready: set[str] = set()
-        self._status: dict[int, int] = {}  # of children that have ended and were not yet asked for
-        self._next = 0
         options = ["--library", str(native.library("enter")), "--arch", arch,
                    "--wall", str(limits.wall), "--cpu", str(limits.cpu)]  # fmt: skip
         if multiprocessors is not None:
@@ -92,54 +99,68 @@ class Children:
         for reader in self._readers:
             reader.start()
 
-    def ask(self, do: str, scratch: Path, job: bytes) -> bytes:
-        """The child's answer to one job.
+    def turn(self) -> int:
+        """A number for one who begins to lower: places go to the lowest first."""
+        return next(self._turns)
+
+    def ask(self, do: str, scratch: Path, job: bytes, turn: int = 0) -> bytes:
+        """The child's answer to one job, done in ``scratch`` itself.
 
         Raises:
             ChildError: it died, took too long, or left no answer.
             DeviceError: a zygote or the sandbox is broken.
         """
-        (answer,) = self.ask_all(do, [(scratch, job)], lambda _: False)
+        (answer,) = self.ask_all(do, [Job(scratch, ".", job)], lambda _: False, turn)
         if isinstance(answer, ChildError):
             raise answer
         assert answer is not None  # the first job is always begun
         return answer
 
     def ask_all(
-        self, do: str, jobs: Sequence[tuple[Path, bytes]], enough: Callable[[bytes], bool]
+        self,
+        do: str,
+        jobs: Sequence[Job],
+        enough: Callable[[bytes], bool],
+        turn: int = 0,
+        together: int = 1,
     ) -> list[bytes | ChildError | None]:
-        """Answers to jobs done side by side, as far as there are children free.
+        """Answers to jobs done side by side, as far as there are children free, and some in one child.
 
-        Jobs are begun in order. After a child that failed, or an answer that is ``enough``, no more are
-        begun; their answers are None.
+        Jobs are begun in order. After one that failed, or an answer that is ``enough``, none behind it is
+        begun; their answers may be None. Limits hold for each job alone: one that dies behind others in one
+        child is done once more in a child of its own, and what a child did not come to is done in another.
 
         Args:
             do: "trace" or "compile".
-            jobs: scratch folder and text of each.
+            jobs: what to do; those with one ``scratch`` may be done by one child, one after another.
             enough: whether an answer makes the others needless.
+            turn: see ``turn``.
+            together: jobs of one child at most; the more children are free, the fewer each gets.
 
         Raises:
             DeviceError: a zygote or the sandbox is broken.
         """
-        for scratch, job in jobs:
-            (scratch / job_file).write_bytes(job)
-        waiting = deque(range(len(jobs)))
-        running: dict[int, int] = {}  # number of the order → index of the job
-        start: dict[int, float] = {}
-        answers: list[bytes | ChildError | None] = [None] * len(jobs)
-        while waiting or running:
-            begun, ended = self._next_events(running, more=bool(waiting))
-            if begun:
-                index = waiting.popleft()
-                number = self._begin(do, jobs[index][0])
-                running[number], start[number] = index, time.monotonic()
-            for number, status in ended:
-                index = running.pop(number)
-                self._count(do, time.monotonic() - start[number])
-                answers[index] = answer = self._answer(do, jobs[index][0], status)
-                if isinstance(answer, ChildError) or enough(answer):
-                    waiting.clear()
-        return answers
+        for job in jobs:
+            job.folder.mkdir(exist_ok=True)
+            (job.folder / job_file).write_bytes(job.text)
+        asked: Asked = Shares(jobs, together)
+        running: dict[
+            int, tuple[list[int], float]
+        ] = {}  # number of the order → indices of jobs, and when it began
+        with self._places.asker(turn) as asker:
+            while asked.waiting or running:
+                heard = self._places.next(asker, len(asked.waiting), self._patience(running, together))
+                if heard is None:
+                    raise self._silent()
+                places, ended = heard
+                for number, status in ended:
+                    share, began = running.pop(number)
+                    self._take(do, asked, share, status, enough)
+                    self._count(do, asked, share, time.monotonic() - began)
+                for share in asked.take(places):
+                    number = self._begin(do, [jobs[index] for index in share], asker)
+                    running[number] = share, time.monotonic()
+        return asked.answers
 
     def close(self) -> None:
         """End the zygotes and all their children."""
@@ -166,57 +187,72 @@ class Children:
                 start_new_session=True,  # a Ctrl-C in the terminal is the coordinator's to handle
             )
 
-    def _next_events(self, running: dict[int, int], *, more: bool) -> tuple[bool, list[tuple[int, int]]]:
-        """Whether another child may be begun (it has a place then), and which of ``running`` have ended."""
-        limit = self._limits.wall + PATIENCE_S if running else None  # a place comes free in the end
-        with self._changed:
-            heard = self._changed.wait_for(
-                lambda: self._dead or self._status.keys() & running.keys() or (more and self._free > 0), limit
-            )
-            if self._dead:
-                raise self._gone()
-            if not heard:
-                self._dead = True
-                self._changed.notify_all()
-                raise DeviceError(f"a lowering process does not answer (log: {self._log})")
-            ended = [(number, self._status.pop(number)) for number in self._status.keys() & running.keys()]
-            begun = more and not ended and self._free > 0
-            self._free -= begun
-            return begun, ended
+    def _patience(self, running: object, together: int) -> float | None:
+        return self._limits.wall * together + PATIENCE_S if running else None  # a place comes free in the end
 
-    def _begin(self, do: str, scratch: Path) -> int:
+    def _silent(self) -> DeviceError:
+        """What it means that nothing was heard."""
+        if self._dead:
+            return self._gone()
+        self._end()
+        return DeviceError(f"a lowering process does not answer (log: {self._log})")
+
+    def _begin(self, do: str, jobs: Sequence[Job], asker: Asker) -> int:
         """Order a child; the number of the order."""
         zygote = self._zygotes[do]
         assert zygote.stdin is not None
-        with self._changed:
-            if not self._changed.wait_for(lambda: do in self._ready or self._dead, READY_S) or self._dead:
-                raise self._gone()
-            number = self._next = self._next + 1
-            line = json.dumps({"id": number, "scratch": str(scratch)}) + "\n"
+        if not self._ready[do].wait(READY_S) or self._dead:
+            raise self._gone()
+        with self._ordering:
+            number = next(self._orders)
+            self._places.begun(asker, number)
+            order = {"id": number, "scratch": str(jobs[0].scratch), "jobs": [job.name for job in jobs]}
             try:
-                zygote.stdin.write(line.encode())
+                zygote.stdin.write((json.dumps(order) + "\n").encode())
                 zygote.stdin.flush()
             except (BrokenPipeError, ValueError):
                 raise self._gone() from None
             return number
 
     def _gone(self) -> DeviceError:
-        what = "a lowering process has ended" if len(self._ready) == len(WHAT) else "Triton does not start"
+        what = "a lowering process has ended" if len(self._started) == len(WHAT) else "Triton does not start"
         return DeviceError(f"{what} (log: {self._log})")
 
-    def _count(self, do: str, seconds: float) -> None:
-        with self._changed:
-            self.tally[do].children += 1
-            self.tally[do].seconds += seconds
+    def _count(self, do: str, asked: Asked, share: Sequence[int], seconds: float) -> None:
+        with self._ordering:
+            tally = self.tally[do]
+            tally.children += 1
+            tally.jobs += sum(asked.answers[index] is not None for index in share)
+            tally.seconds += seconds
 
-    def _answer(self, do: str, scratch: Path, status: int) -> bytes | ChildError:
+    def _take(
+        self, do: str, asked: Asked, share: Sequence[int], status: int, enough: Callable[[bytes], bool]
+    ) -> None:
+        """What a child left: its answers, and why the one that it ended at has none."""
+        left = list(share)
+        while left and (text := read_small(asked.jobs[left[0]].folder / answer_file, ANSWER_BYTES)):
+            if status != 0 and len(left) == 1:
+                break  # it answered and died: that is no answer
+            asked.answer(left.pop(0), text, last=enough(text))
+        if not left:
+            return
+        why = self._why(do, asked.jobs[share[0]].folder / LOG, status)
+        first = left[0] == share[0]
+        if status == 0 and not first:
+            asked.again(left)  # it was told to stop there
+        elif first or why.status == "timed_out":
+            asked.answer(left.pop(0), why, last=True)
+        else:
+            asked.again(left, alone=left[0])
+
+    def _why(self, do: str, log: Path, status: int) -> ChildError:
+        """What ended a child that left no answer."""
         if status == 0:
-            answer = read_small(scratch / answer_file, ANSWER_BYTES)
-            return answer or ChildError("rejected", "the host code ended the process")
+            return ChildError("rejected", "the host code ended the process")
         what = WHAT[do]
         if status == TIMED_OUT:
             return ChildError("timed_out", f"{what} took longer than {self._limits.wall:g} s")
-        said = read_small(scratch / "log.txt", LOG_BYTES).decode(errors="replace").strip()
+        said = read_small(log, LOG_BYTES).decode(errors="replace").strip()
         if status == BROKEN:
             raise DeviceError(f"the lowering sandbox failed: {said[-300:]}")
         if status in CPU_SIGNALS:
@@ -231,18 +267,21 @@ class Children:
         stdout = self._zygotes[do].stdout
         assert stdout is not None
         for line in stdout:
-            with self._changed:
-                if line == b"ready\n":
-                    self._ready.add(do)
-                else:
-                    number, status = line.split()
-                    self._status[int(number)] = int(status)
-                    self._free += 1
-                self._changed.notify_all()
-        with self._changed:
-            self._dead = True
-            self._changed.notify_all()
+            if line == b"ready\n":
+                self._started.add(do)
+                self._ready[do].set()
+            else:
+                number, status = line.split()
+                self._places.ended(int(number), int(status))
+        self._end()
         stdout.close()
+
+    def _end(self) -> None:
+        """No more can be asked."""
+        self._dead = True
+        self._places.close()
+        for ready in self._ready.values():
+            ready.set()
 
 
 def read_small(path: Path, most: int) -> bytes:

@@ -80,7 +80,7 @@ class Lowering:
         arch: what is lowered for, one of ``fitness.lowering.facts.CARDS``.
         multiprocessors: of the card lowered for, which host code may ask for; None: those of ``CARDS``.
         sandboxed: False only on the user's word.
-        limits: of one child.
+        limits: of one job of a child.
         cores: children at work at once, over all threads that lower; None: one for each processor core.
         plans: that stay in the folder; those used longest ago go first.
 
@@ -220,6 +220,7 @@ class _Attempts:
         self._source = source
         self._scope = Scope(source.tree)
         self._cases = cases
+        self._turn = children.turn()
 
     def run(self, arch: str) -> Lowered | Alike | Verdict:
         """The lowered source, in the scratch folder still."""
@@ -253,7 +254,7 @@ class _Attempts:
         folder.mkdir()
         (folder / "kernel.py").write_text(self._source.kernel.source)
         job = TraceJob(entry=self._source.entry, cases=self._cases, asked=asked)
-        text = self._children.ask("trace", folder, TRACE.dump_json(job))
+        text = self._children.ask("trace", folder, TRACE.dump_json(job), self._turn)
         try:
             answer = TRACE_ANSWER.validate_json(text)
         except ValidationError as why:
@@ -272,9 +273,8 @@ class _Attempts:
         for name, part in (("timed", first), ("others", set(range(len(traced.kernels))) - first)):
             numbers = sorted(part)
             (folder / name).mkdir()
-            made = self._binaries.of(
-                self._scope, [traced.kernels[number] for number in numbers], folder / name
-            )
+            specs = [traced.kernels[number] for number in numbers]
+            made = self._binaries.of(self._scope, specs, folder / name, self._turn)
             if isinstance(made, Uncompilable):
                 return Uncompilable(numbers[made.kernel], made.reason)
             found |= dict(zip(numbers, made, strict=True))

@@ -181,7 +181,10 @@ def _constant(value: Any, module: ModuleType) -> Any:
             return tl.dtype(value["dtype"])
         import torch  # here: next to no kernel has a constant that is a dtype of torch's
 
-        return getattr(torch, value["torch"])
+        found = getattr(torch, value["torch"], None)
+        if not isinstance(found, torch.dtype):
+            raise Uncompilable(f"torch.{value['torch']} is no dtype")
+        return found
     return tuple(_constant(item, module) for item in value) if isinstance(value, (list, tuple)) else value
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import resource
 import select
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 TIMED_OUT, BROKEN = 124, 125
+LOOKS = 30  # at which job a child is, in the time that it has for one
 SYSTEM = ("self", "cpuinfo", "meminfo", "modules", "devices", "driver", "version", "stat", "sys")
 FACTS = ["/sys", *(f"/proc/{name}" for name in SYSTEM)]  # what a driver asks the system
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of wall and processor time, and bytes of address space."""
+    """Of one job: seconds of wall and processor time, and bytes of address space."""
 
     wall: float = 30.0
     cpu: int = 20
@@ -32,7 +36,7 @@ class Confinement:
     Args:
         library: path of the compiled ``enter``.
         strict: False where the user said so: then steps that the system cannot do are skipped.
-        limits: of one child.
+        limits: of one job.
     """
 
     def __init__(self, library: Path, *, strict: bool, limits: Limits) -> None:
@@ -45,14 +49,26 @@ class Confinement:
         """Later forks of this process get namespaces of their own."""
         self._library.separate(self._strict)
 
-    def enter(self, scratch: Path, log: int, *, alone: bool) -> None:
+    @property
+    def fresh_s(self) -> float:
+        """Processor time after which a process takes no more jobs: what it starts inherits its limit."""
+        return self._limits.cpu / 4
+
+    def enter(self, scratch: Path, log: int, *, alone: bool, jobs: int = 1) -> None:
         """Keep next to no rights; ``alone``: not even that of starting processes.
 
-        ``scratch`` stays writable, ``log`` becomes standard output and error.
+        ``scratch`` stays writable, ``log`` becomes standard output and error. Before each of several ``jobs``
+        comes ``next_job``.
         """
         reads = _texts(self._reads)
-        limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(self._limits.memory)
+        limits = ctypes.c_ulong(self._limits.cpu * jobs), ctypes.c_ulong(self._limits.memory)
         self._library.enter(str(scratch).encode(), reads, log, *limits, int(alone), self._strict)
+
+    def next_job(self) -> None:
+        """The limit of processor time counts from here."""
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        soft = math.ceil(time.process_time()) + self._limits.cpu
+        resource.setrlimit(resource.RLIMIT_CPU, (min(soft, most), most))
 
     def enter_with_device(self, scratch: Path, log: int, *, file_bytes: int) -> None:
         """Keep few rights, but those that a driver of a GPU needs; ``file_bytes``: of the largest file."""
@@ -60,16 +76,28 @@ class Confinement:
         limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(file_bytes)
         self._library.enter_with_device(str(scratch).encode(), *lists, log, *limits, self._strict)
 
-    def watch(self, child: int) -> int:
-        """Wait for a child, at most the wall limit; its status, 128 + N for signal N, or ``TIMED_OUT``."""
+    def watch(self, child: int, done: Sequence[Path] = ()) -> int:
+        """Wait for a child; its status, 128 + N for signal N, or ``TIMED_OUT``.
+
+        Args:
+            child: its process.
+            done: files that it makes one after another; each gives it the wall limit anew.
+        """
         handle = os.pidfd_open(child)
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        late = not poll.poll(self._limits.wall * 1000)
-        if late:
+        awaited = list(done)
+        since = time.monotonic()
+        ended = False
+        while not ended and (left := since + self._limits.wall - time.monotonic()) > 0:
+            ended = bool(poll.poll(1000 * (min(left, self._limits.wall / LOOKS) if awaited else left)))
+            while awaited and os.path.lexists(awaited[0]):
+                del awaited[0]
+                since = time.monotonic()
+        if not ended:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if late:
+        if not ended:
             return TIMED_OUT
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -12,7 +14,26 @@ from fitness.plan import STRICT, Binary, CasePlan, KernelSpec
 
 job_file = "job.json"
 answer_file = "answer.json"
+LOG = "log.txt"  # in the folder of a child's first job: what it says that nobody asked for
 ANSWER_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something for a child to do: ``text``, in the folder ``name`` below ``scratch``.
+
+    One child may do several jobs with one ``scratch``, and can write in all of it: whoever puts jobs there
+    trusts each of them with the others' answers.
+    """
+
+    scratch: Path
+    name: str
+    text: bytes
+
+    @property
+    def folder(self) -> Path:
+        """Where the job lies, and what was made of it."""
+        return self.scratch / self.name
 
 
 @checked(frozen=True, config=STRICT)

@@ -1,11 +1,11 @@
 """A process without secrets that has imported what its children need; it forks a confined child for each job.
 
-    {"id": 7, "scratch": folder}    one a line on standard input
-    7 0                             id and the child's status, on standard output
+    {"id": 7, "scratch": folder, "jobs": ["0", "3"]}    one a line on standard input
+    7 0                                                 id and the child's status, on standard output
 
-There are two: one that traces (torch and Triton) and one that compiles (Triton alone). The job lies in
-``scratch/job.json``; the child leaves its answer in ``scratch/answer.json``. Between the zygote and that
-child stands a watcher, which makes the namespaces and keeps the time.
+There are two: one that traces (torch and Triton) and one that compiles (Triton alone). A job lies in
+``scratch/name/job.json``; as soon as it has an answer the child leaves it beside that, in ``answer.json``.
+Between the zygote and that child stands a watcher, which makes the namespaces and keeps the time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import select
 import signal
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,11 +29,12 @@ from typing import Any
 from fitness.card import Case, TensorSpec
 from fitness.lowering.confinement import Confinement, Limits
 from fitness.lowering.facts import CARDS, Facts
-from fitness.lowering.jobs import COMPILE, TRACE, answer_file, job_file
+from fitness.lowering.jobs import COMPILE, LOG, TRACE, answer_file, job_file
 from fitness.plan import KernelSpec
 
 PR_SET_PDEATHSIG = 1
 CRASHED = 1
+DRAFT = "answer.draft"
 NICE = 10  # builds fill every core, and a judge that waits for one keeps the device waiting
 FOLDERS = {"HOME": "", "TMPDIR": "", "TRITON_CACHE_DIR": "cache", "XDG_CACHE_HOME": "cache"}
 SETTINGS = {
@@ -79,7 +81,7 @@ def main() -> None:
     gc.freeze()
     gc.disable()
     os.write(1, b"ready\n")
-    _serve(lambda scratch: _watcher(confinement, work, scratch, alone=tracing))
+    _serve(lambda scratch, names: _watcher(confinement, work, scratch, names, alone=tracing))
     os._exit(0)  # nothing of torch and Triton needs tidying
 
 
@@ -126,7 +128,7 @@ def _compiling(facts: Facts) -> Work:
     return work
 
 
-def _serve(watcher: Callable[[Path], None]) -> None:
+def _serve(watcher: Callable[[Path, list[str]], None]) -> None:
     """Fork for each line; say how each child ended. One wake-up pipe carries the deaths of children."""
     heard, said = os.pipe()
     os.set_blocking(said, False)
@@ -151,7 +153,7 @@ def _serve(watcher: Callable[[Path], None]) -> None:
                 if child == 0:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    watcher(Path(order["scratch"]))
+                    watcher(Path(order["scratch"]), order["jobs"])
                 running[child] = order["id"]
 
 
@@ -167,32 +169,36 @@ def _report(running: dict[int, int]) -> None:
         os.write(1, f"{running.pop(child)} {code}\n".encode())
 
 
-def _watcher(confinement: Confinement, work: Work, scratch: Path, *, alone: bool) -> None:
+def _watcher(confinement: Confinement, work: Work, scratch: Path, names: list[str], *, alone: bool) -> None:
     """Make the namespaces, fork the worker, wait for it. Never returns."""
     code = CRASHED
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        log = os.open(scratch / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        log = os.open(scratch / names[0] / LOG, flags, 0o600)
         os.dup2(log, 2)
         confinement.separate()
         child = os.fork()
         if child == 0:
-            _worker(confinement, work, scratch, log, alone=alone)
-        code = confinement.watch(child)
+            _worker(confinement, work, scratch, names, log, alone=alone)
+        code = confinement.watch(child, [scratch / name / answer_file for name in names[:-1]])
     finally:
         os._exit(code)
 
 
-def _worker(confinement: Confinement, work: Work, scratch: Path, log: int, *, alone: bool) -> None:
-    """Enter the sandbox, do the job, leave the answer. Never returns."""
+def _worker(
+    confinement: Confinement, work: Work, scratch: Path, names: list[str], log: int, *, alone: bool
+) -> None:
+    """Enter the sandbox, do the jobs, leave the answers. Never returns."""
     code = CRASHED
     try:
         os.setpgid(0, 0)
-        confinement.enter(scratch, log, alone=alone)
-        os.environ.update({name: str(scratch / below) for name, below in FOLDERS.items()})
-        tempfile.tempdir = str(scratch)
-        answer = work(scratch, (scratch / job_file).read_bytes())
-        (scratch / answer_file).write_text(json.dumps(answer))
+        confinement.enter(scratch, log, alone=alone, jobs=len(names))
+        for name in names:
+            confinement.next_job()
+            answer = _answer(work, scratch / name)
+            if "reason" in answer or time.process_time() > confinement.fresh_s:
+                break
         code = 0
     except BaseException:
         import traceback
@@ -200,6 +206,17 @@ def _worker(confinement: Confinement, work: Work, scratch: Path, log: int, *, al
         traceback.print_exc()  # into the log; it reaches no user
     finally:
         os._exit(code)
+
+
+def _answer(work: Work, folder: Path) -> dict[str, Any]:
+    """Do the job that lies in a folder, and leave the answer there: whole or not at all."""
+    os.chdir(folder)
+    os.environ.update({name: str(folder / below) for name, below in FOLDERS.items()})
+    tempfile.tempdir = str(folder)
+    answer = work(folder, (folder / job_file).read_bytes())
+    (folder / DRAFT).write_text(json.dumps(answer))
+    (folder / DRAFT).replace(folder / answer_file)
+    return answer
 
 
 if __name__ == "__main__":
