@@ -34,7 +34,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -43,7 +43,7 @@ from fitness import outlines
 from fitness.card import Case, TensorSpec
 from fitness.judging import search_cases
 from fitness.lowering import Lowered, Lowering
-from fitness.lowering.children import Children
+from fitness.lowering.children import ChildError, Children
 from fitness.lowering.confinement import Limits
 from fitness.lowering.jobs import COMPILE, CompileJob
 from fitness.plan import KernelSpec
@@ -182,7 +182,9 @@ def _empty(flights: Sequence[int], count: int) -> list[list[object]]:
             children.ask("compile", Path(folder, name), job)
 
         try:
-            one("first")  # waits until all has started
+            one("first")
+            with suppress(ChildError):
+                children.ask("trace", Path(folder), b"")  # waits until all has started
             for flight in flights:
                 start, spent = time.monotonic(), _processor_s()
                 with ThreadPoolExecutor(flight) as pool:

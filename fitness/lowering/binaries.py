@@ -20,7 +20,6 @@ from fitness.plan import KernelSpec
 from fitness.verifier import verifier_hash
 
 BINARY_BYTES = 64 << 20
-TOGETHER = 4  # specialisations that one child compiles at most: a child costs a fifth of one
 _SPEC = TypeAdapter(KernelSpec)
 
 
@@ -104,7 +103,7 @@ class Binaries:
         """Compile what nobody has, into ``found`` and the store; the first thing that went wrong, or None."""
         jobs = [self._job(order, scratch) for order in orders]
         answers = self._children.ask_all(
-            "compile", jobs, lambda text: not isinstance(_read(text), Compiled), turn, TOGETHER
+            "compile", jobs, lambda text: not isinstance(_read(text), Compiled), turn
         )
         wrong: Uncompilable | ChildError | None = None
         for order, job, answer in zip(orders, jobs, answers, strict=True):

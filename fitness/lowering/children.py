@@ -9,15 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fitness import native
 from fitness.lowering.confinement import BROKEN, TIMED_OUT, Limits
-from fitness.lowering.jobs import ANSWER_BYTES, LOG, Job, answer_file, job_file
+from fitness.lowering.jobs import ANSWER_BYTES, Job, answer_file, log_file
+from fitness.lowering.offers import Offer, Offers
 from fitness.lowering.places import Asker, Places
-from fitness.lowering.shares import Shares
 from fitness.target import DeviceError
 
 READY_S = 180.0
@@ -36,7 +36,16 @@ class ChildError(Exception):
         self.status = status
 
 
-Asked = Shares[bytes | ChildError]
+Asked = Offers[bytes | ChildError]
+
+
+@dataclass(frozen=True)
+class _Child:
+    """One at work: the number of its order, what it may take, and since when."""
+
+    number: int
+    offer: Offer
+    began: float
 
 
 @dataclass
@@ -122,45 +131,38 @@ class Children:
         jobs: Sequence[Job],
         enough: Callable[[bytes], bool],
         turn: int = 0,
-        together: int = 1,
     ) -> list[bytes | ChildError | None]:
-        """Answers to jobs done side by side, as far as there are children free, and some in one child.
+        """Answers to jobs, done side by side as far as there are children free.
 
-        Jobs are begun in order. After one that failed, or an answer that is ``enough``, none behind it is
-        begun; their answers may be None. Limits hold for each job alone: one that dies behind others in one
-        child is done once more in a child of its own, and what a child did not come to is done in another.
+        A child that has done one takes the next that none has begun, in order. After one that failed, or an
+        answer that is ``enough``, none behind it is begun; their answers may be None. Limits hold for each
+        job alone: one that crashes behind others in one child is done once more in a child of its own.
 
         Args:
             do: "trace" or "compile".
-            jobs: what to do; those with one ``scratch`` may be done by one child, one after another.
-            enough: whether an answer makes the others needless.
+            jobs: what to do; those with one ``scratch`` may be done by one child.
+            enough: whether an answer makes those behind it needless.
             turn: see ``turn``.
-            together: jobs of one child at most; the more children are free, the fewer each gets.
 
         Raises:
             DeviceError: a zygote or the sandbox is broken.
         """
-        for job in jobs:
-            job.folder.mkdir(exist_ok=True)
-            (job.folder / job_file).write_bytes(job.text)
-        asked: Asked = Shares(jobs, together)
-        running: dict[
-            int, tuple[list[int], float]
-        ] = {}  # number of the order → indices of jobs, and when it began
+        offers: Asked = Offers(jobs)
+        running: dict[int, _Child] = {}
         with self._places.asker(turn) as asker:
-            while asked.waiting or running:
-                heard = self._places.next(asker, len(asked.waiting), self._patience(running, together))
+            while (wanted := offers.wanted(_starting(offers, running))) or running:
+                heard = self._places.next(asker, len(wanted), self._patience(running, len(jobs)))
                 if heard is None:
                     raise self._silent()
                 places, ended = heard
                 for number, status in ended:
-                    share, began = running.pop(number)
-                    self._take(do, asked, share, status, enough)
-                    self._count(do, asked, share, time.monotonic() - began)
-                for share in asked.take(places):
-                    number = self._begin(do, [jobs[index] for index in share], asker)
-                    running[number] = share, time.monotonic()
-        return asked.answers
+                    self._take(do, offers, running.pop(number), status, enough)
+                for offer in offers.wanted(_starting(offers, running))[:places]:
+                    child = self._begin(do, offers, offer, asker)
+                    running[child.number] = child
+        for index in offers.lost():
+            offers.answer(index, ChildError("crashed", f"{WHAT[do]} failed: no answer"), last=True)
+        return offers.answers
 
     def close(self) -> None:
         """End the zygotes and all their children."""
@@ -187,8 +189,8 @@ class Children:
                 start_new_session=True,  # a Ctrl-C in the terminal is the coordinator's to handle
             )
 
-    def _patience(self, running: object, together: int) -> float | None:
-        return self._limits.wall * together + PATIENCE_S if running else None  # a place comes free in the end
+    def _patience(self, running: object, jobs: int) -> float | None:
+        return self._limits.wall * jobs + PATIENCE_S if running else None  # a place comes free in the end
 
     def _silent(self) -> DeviceError:
         """What it means that nothing was heard."""
@@ -197,53 +199,50 @@ class Children:
         self._end()
         return DeviceError(f"a lowering process does not answer (log: {self._log})")
 
-    def _begin(self, do: str, jobs: Sequence[Job], asker: Asker) -> int:
-        """Order a child; the number of the order."""
+    def _begin(self, do: str, offers: Asked, offer: Offer, asker: Asker) -> _Child:
+        """Order a child."""
         zygote = self._zygotes[do]
         assert zygote.stdin is not None
         if not self._ready[do].wait(READY_S) or self._dead:
             raise self._gone()
+        offers.begin(offer)
+        names = [offers.jobs[index].name for index in offer.indices]
         with self._ordering:
             number = next(self._orders)
             self._places.begun(asker, number)
-            order = {"id": number, "scratch": str(jobs[0].scratch), "jobs": [job.name for job in jobs]}
+            order = {"id": number, "scratch": str(offer.scratch), "jobs": names, "file": offer.file}
             try:
                 zygote.stdin.write((json.dumps(order) + "\n").encode())
                 zygote.stdin.flush()
             except (BrokenPipeError, ValueError):
                 raise self._gone() from None
-            return number
+        return _Child(number, offer, time.monotonic())
 
     def _gone(self) -> DeviceError:
         what = "a lowering process has ended" if len(self._started) == len(WHAT) else "Triton does not start"
         return DeviceError(f"{what} (log: {self._log})")
 
-    def _count(self, do: str, asked: Asked, share: Sequence[int], seconds: float) -> None:
+    def _take(
+        self, do: str, offers: Asked, child: _Child, status: int, enough: Callable[[bytes], bool]
+    ) -> None:
+        """What a child left: its answers, and why the job that it ended at has none."""
+        taken = offers.taken(child.offer, child.number)
         with self._ordering:
             tally = self.tally[do]
             tally.children += 1
-            tally.jobs += sum(asked.answers[index] is not None for index in share)
-            tally.seconds += seconds
-
-    def _take(
-        self, do: str, asked: Asked, share: Sequence[int], status: int, enough: Callable[[bytes], bool]
-    ) -> None:
-        """What a child left: its answers, and why the one that it ended at has none."""
-        left = list(share)
-        while left and (text := read_small(asked.jobs[left[0]].folder / answer_file, ANSWER_BYTES)):
-            if status != 0 and len(left) == 1:
-                break  # it answered and died: that is no answer
-            asked.answer(left.pop(0), text, last=enough(text))
-        if not left:
+            tally.jobs += len(taken)
+            tally.seconds += time.monotonic() - child.began
+        texts = [read_small(offers.jobs[index].folder / answer_file, ANSWER_BYTES) for index in taken]
+        for index, text in zip(taken, texts, strict=True):
+            if text and (status == 0 or index != taken[-1]):
+                offers.answer(index, text, last=enough(text))
+        if status == 0 and all(texts):
             return
-        why = self._why(do, asked.jobs[share[0]].folder / LOG, status)
-        first = left[0] == share[0]
-        if status == 0 and not first:
-            asked.again(left)  # it was told to stop there
-        elif first or why.status == "timed_out":
-            asked.answer(left.pop(0), why, last=True)
-        else:
-            asked.again(left, alone=left[0])
+        why = self._why(do, child.offer.scratch / log_file(child.number), status)
+        failed = (taken or child.offer.indices)[-1 if taken else 0]
+        if len(taken) > 1 and why.status == "crashed" and offers.again(failed):
+            return
+        offers.answer(failed, why, last=True)
 
     def _why(self, do: str, log: Path, status: int) -> ChildError:
         """What ended a child that left no answer."""
@@ -282,6 +281,11 @@ class Children:
         self._places.close()
         for ready in self._ready.values():
             ready.set()
+
+
+def _starting(offers: Asked, running: Mapping[int, _Child]) -> list[Offer]:
+    """Offers of children that have taken nothing yet."""
+    return [child.offer for child in running.values() if not offers.taken(child.offer, child.number)]
 
 
 def read_small(path: Path, most: int) -> bytes:

@@ -76,24 +76,22 @@ class Confinement:
         limits = ctypes.c_ulong(self._limits.cpu), ctypes.c_ulong(file_bytes)
         self._library.enter_with_device(str(scratch).encode(), *lists, log, *limits, self._strict)
 
-    def watch(self, child: int, done: Sequence[Path] = ()) -> int:
+    def watch(self, child: int, begun: Sequence[Path] = ()) -> int:
         """Wait for a child; its status, 128 + N for signal N, or ``TIMED_OUT``.
 
         Args:
             child: its process.
-            done: files that it makes one after another; each gives it the wall limit anew.
+            begun: files of which it makes one as it begins a job; each gives it the wall limit anew.
         """
         handle = os.pidfd_open(child)
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        awaited = list(done)
-        since = time.monotonic()
-        ended = False
+        since, count, ended = time.monotonic(), 0, False
         while not ended and (left := since + self._limits.wall - time.monotonic()) > 0:
-            ended = bool(poll.poll(1000 * (min(left, self._limits.wall / LOOKS) if awaited else left)))
-            while awaited and os.path.lexists(awaited[0]):
-                del awaited[0]
-                since = time.monotonic()
+            look = len(begun) > 1
+            ended = bool(poll.poll(1000 * (min(left, self._limits.wall / LOOKS) if look else left)))
+            if look and count < (now := sum(map(os.path.lexists, begun))):
+                since, count = time.monotonic(), now
         if not ended:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)

@@ -14,8 +14,18 @@ from fitness.plan import STRICT, Binary, CasePlan, KernelSpec
 
 job_file = "job.json"
 answer_file = "answer.json"
-LOG = "log.txt"  # in the folder of a child's first job: what it says that nobody asked for
+AGAIN = "again.json"  # a job that one child alone does
 ANSWER_BYTES = 16 << 20
+
+
+def taken_file(number: int) -> str:
+    """What a job's file is called once child ``number`` took it."""
+    return f"job-{number}.json"
+
+
+def log_file(number: int) -> str:
+    """In the scratch folder: what child ``number`` says that nobody asked for."""
+    return f"log-{number}.txt"
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ class Places:
         self._children: dict[int, Asker] = {}
         self._gone = False
 
+    @property
+    def waiting(self) -> int:
+        """How many would begin a child and have no place."""
+        with self._lock:
+            return sum(asker.wants > 0 for asker in self._askers)
+
     @contextmanager
     def asker(self, turn: int) -> Iterator[Asker]:
         """One more that asks; what it did not use is free again at the end."""

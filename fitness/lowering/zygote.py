@@ -1,11 +1,12 @@
 """A process without secrets that has imported what its children need; it forks a confined child for each job.
 
-    {"id": 7, "scratch": folder, "jobs": ["0", "3"]}    one a line on standard input
-    7 0                                                 id and the child's status, on standard output
+    {"id": 7, "scratch": folder, "jobs": ["0", "3"], "file": "job.json"}    one a line on standard input
+    7 0                                          id and the child's status, on standard output
 
-There are two: one that traces (torch and Triton) and one that compiles (Triton alone). A job lies in
-``scratch/name/job.json``; as soon as it has an answer the child leaves it beside that, in ``answer.json``.
-Between the zygote and that child stands a watcher, which makes the namespaces and keeps the time.
+There are two: one that traces (torch and Triton) and one that compiles (Triton alone). A job is a file in
+``scratch/name``. A child takes one that no other took, by giving its file another name; as soon as it has an
+answer it leaves that there, in ``answer.json``, and takes the next. Between the zygote and a child stands a
+watcher, which makes the namespaces and keeps the time.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fitness.card import Case, TensorSpec
 from fitness.lowering.confinement import Confinement, Limits
 from fitness.lowering.facts import CARDS, Facts
-from fitness.lowering.jobs import COMPILE, LOG, TRACE, answer_file, job_file
+from fitness.lowering.jobs import COMPILE, TRACE, answer_file, log_file, taken_file
 from fitness.plan import KernelSpec
 
 PR_SET_PDEATHSIG = 1
@@ -51,6 +52,22 @@ WARM_HOST = (
 )
 WARM_TENSOR = TensorSpec("x", (16,), "float32")
 WARM_CASE = Case("warm", {}, None, False, False, True, (WARM_TENSOR,), (), (WARM_TENSOR,), 0)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a child is for: jobs below ``scratch``, as files of one name."""
+
+    id: int
+    scratch: str
+    jobs: list[str]
+    file: str
+
+    @property
+    def folders(self) -> list[Path]:
+        """Of the jobs."""
+        return [Path(self.scratch, name) for name in self.jobs]
+
 
 Work = Callable[[Path, bytes], dict[str, Any]]  # (scratch folder, job) → answer
 
@@ -81,7 +98,7 @@ def main() -> None:
     gc.freeze()
     gc.disable()
     os.write(1, b"ready\n")
-    _serve(lambda scratch, names: _watcher(confinement, work, scratch, names, alone=tracing))
+    _serve(lambda order: _watcher(confinement, work, order, alone=tracing))
     os._exit(0)  # nothing of torch and Triton needs tidying
 
 
@@ -128,7 +145,7 @@ def _compiling(facts: Facts) -> Work:
     return work
 
 
-def _serve(watcher: Callable[[Path, list[str]], None]) -> None:
+def _serve(watcher: Callable[[Order], None]) -> None:
     """Fork for each line; say how each child ended. One wake-up pipe carries the deaths of children."""
     heard, said = os.pipe()
     os.set_blocking(said, False)
@@ -148,13 +165,13 @@ def _serve(watcher: Callable[[Path, list[str]], None]) -> None:
                 return
             *lines, pending = (pending + chunk).split(b"\n")
             for line in lines:
-                order = json.loads(line)
+                order = Order(**json.loads(line))
                 child = os.fork()
                 if child == 0:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    watcher(Path(order["scratch"]), order["jobs"])
-                running[child] = order["id"]
+                    watcher(order)
+                running[child] = order.id
 
 
 def _report(running: dict[int, int]) -> None:
@@ -169,34 +186,37 @@ def _report(running: dict[int, int]) -> None:
         os.write(1, f"{running.pop(child)} {code}\n".encode())
 
 
-def _watcher(confinement: Confinement, work: Work, scratch: Path, names: list[str], *, alone: bool) -> None:
+def _watcher(confinement: Confinement, work: Work, order: Order, *, alone: bool) -> None:
     """Make the namespaces, fork the worker, wait for it. Never returns."""
     code = CRASHED
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        log = os.open(scratch / names[0] / LOG, flags, 0o600)
+        log = os.open(Path(order.scratch, log_file(order.id)), flags, 0o600)
         os.dup2(log, 2)
         confinement.separate()
         child = os.fork()
         if child == 0:
-            _worker(confinement, work, scratch, names, log, alone=alone)
-        code = confinement.watch(child, [scratch / name / answer_file for name in names[:-1]])
+            _worker(confinement, work, order, log, alone=alone)
+        code = confinement.watch(child, [folder / taken_file(order.id) for folder in order.folders])
     finally:
         os._exit(code)
 
 
-def _worker(
-    confinement: Confinement, work: Work, scratch: Path, names: list[str], log: int, *, alone: bool
-) -> None:
-    """Enter the sandbox, do the jobs, leave the answers. Never returns."""
+def _worker(confinement: Confinement, work: Work, order: Order, log: int, *, alone: bool) -> None:
+    """Enter the sandbox, do jobs, leave answers. Never returns."""
     code = CRASHED
     try:
         os.setpgid(0, 0)
-        confinement.enter(scratch, log, alone=alone, jobs=len(names))
-        for name in names:
+        confinement.enter(Path(order.scratch), log, alone=alone, jobs=len(order.jobs))
+        for folder in order.folders:
+            taken = folder / taken_file(order.id)
+            try:
+                (folder / order.file).rename(taken)
+            except FileNotFoundError:
+                continue  # another child took it
             confinement.next_job()
-            answer = _answer(work, scratch / name)
+            answer = _answer(work, folder, taken.read_bytes())
             if "reason" in answer or time.process_time() > confinement.fresh_s:
                 break
         code = 0
@@ -208,12 +228,12 @@ def _worker(
         os._exit(code)
 
 
-def _answer(work: Work, folder: Path) -> dict[str, Any]:
-    """Do the job that lies in a folder, and leave the answer there: whole or not at all."""
+def _answer(work: Work, folder: Path, job: bytes) -> dict[str, Any]:
+    """Do a job in a folder, and leave the answer there: whole or not at all."""
     os.chdir(folder)
     os.environ.update({name: str(folder / below) for name, below in FOLDERS.items()})
     tempfile.tempdir = str(folder)
-    answer = work(folder, (folder / job_file).read_bytes())
+    answer = work(folder, job)
     (folder / DRAFT).write_text(json.dumps(answer))
     (folder / DRAFT).replace(folder / answer_file)
     return answer
