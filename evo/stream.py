@@ -23,7 +23,7 @@ from populations.kernel import Kernel
 from populations.verdict import Verdict
 
 Birth = tuple[Draft, Admission]
-AHEAD = 2  # asks under way for each build that may run at once: while some are judged, others are built
+AHEAD = 3  # asks under way for each build that may run at once: one slow build shall not stop the rest
 
 
 @dataclass(frozen=True)
