@@ -98,6 +98,15 @@ def test_memory_that_is_not_there_is_told(children: Children, tmp_path: Path) ->
     assert asked(children, tmp_path, "", GREEDY) == ["compiled", "crashed"]
 
 
+def test_a_constant_of_torchs_is_a_dtype_and_no_function(children: Children, tmp_path: Path) -> None:
+    spec = KernelSpec(
+        "fill", ("x", "n"), {"x": "*fp32", "n": "constexpr"}, (((1,), {"torch": "load"}),), (), {}
+    )
+    text = MODULE.format("").replace("n)", "n: triton.language.constexpr)", 1)
+    answer = children.ask("compile", tmp_path, COMPILE.dump_json(CompileJob(text=text, dotted={}, spec=spec)))
+    assert b"torch.load is no dtype" in answer
+
+
 def test_processes_that_one_leaves_behind_end_with_its_child(children: Children, tmp_path: Path) -> None:
     leaves = (
         "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"

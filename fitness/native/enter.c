@@ -66,6 +66,7 @@ static int rules_for(const char *scratch, const char *const *reads) {
     landlock_allow_system(rules);
     for (; *reads; reads++) landlock_allow(rules, *reads, FS_EXECUTE | FS_READ | FS_READ_DIR);
     landlock_allow(rules, "/dev/null", FS_READ | FS_WRITE);
+    landlock_allow(rules, "/dev/urandom", FS_READ); /* torch does not start without it */
     landlock_allow(rules, scratch, landlock_fs_rights() & ~(FS_EXECUTE | FS_IOCTL));
     return rules;
 }
