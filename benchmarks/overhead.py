@@ -70,6 +70,9 @@ class Stopwatch:
     def doing(self, what: str) -> None:
         pass
 
+    def note(self, line: str) -> None:
+        pass
+
 
 def measure(candidates: int, builtin: bool) -> dict[str, object]:
     """Milliseconds per candidate in ten windows of one run, and its peak memory in MB."""
