@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from operators.agents.errors import KINDS, SetupError, Unreachable
 from operators.agents.writers import Draft, Repair
 from populations.events import Certainty, Event, Judged, Proposed, Reserved, Resumed, Settled, Stillborn
 from populations.verdict import Outcome
@@ -37,7 +36,7 @@ class Errands:
         open: errands whose answers are not there, by call.
         arrived: those whose answers wait for an ask, oldest first.
         begun: how many calls there were, probes included.
-        drafts: first kernels that were asked for and not lost.
+        drafts: first kernels that were asked for, without failures.
         lost: errands whose outcome nobody knows, by call.
     """
 
@@ -52,7 +51,7 @@ class Errands:
         self._repairs: Counter[int] = Counter()  # attempts, by the kernel that a chain began with
         self._began: dict[int, int] = {}  # a repaired child → that kernel
         self._failures: Counter[str] = Counter()  # in a row, by model
-        self._off: dict[str, str] = {}  # model → why
+        self._latest: dict[str, str] = {}  # kind of failure, by model
 
     def apply(self, event: Event) -> None:
         """Take in an event."""
@@ -70,7 +69,6 @@ class Errands:
             case Judged(id, verdict) if id in self._agents:
                 self._judge(self._agents.pop(id), verdict.status)
             case Resumed():  # somebody may have mended what was wrong
-                self._off.clear()
                 self._failures.clear()
 
     def repairable(self) -> list[int]:
@@ -91,10 +89,9 @@ class Errands:
             model: its name.
             parallel: requests that may be under way at once, which one fault may end together.
         """
-        if (why := self._off.get(model)) is not None:
-            return why
-        failed = self._failures[model]
-        return f"{failed} requests in a row failed" if failed >= IN_A_ROW + parallel else None
+        if (failed := self._failures[model]) < IN_A_ROW + parallel:
+            return None
+        return f"{failed} requests in a row failed, the last one as {self._latest[model]}"
 
     def _begin(self, errand: Errand) -> None:
         self.open[errand.call] = errand
@@ -113,11 +110,10 @@ class Errands:
         self.arrived[errand.call] = errand
         if event.failure is None:
             self._failures[errand.model] = 0
-            return
-        self._failures[errand.model] += 1
-        kind = KINDS.get(event.failure)
-        if kind is not None and issubclass(kind, SetupError) and kind is not Unreachable:
-            self._off.setdefault(errand.model, event.failure)
+        else:
+            self._failures[errand.model] += 1
+            self._latest[errand.model] = event.failure
+            self.drafts -= errand.operator == Draft.name
 
     def _attempt(self, id: int) -> None:
         """One more repair of a chain; the last one that it is worth takes the kernel off the list."""

@@ -3,6 +3,10 @@
 # ruff: noqa: ARG002, ARG005 -- stand-ins take what the seam hands them
 from __future__ import annotations
 
+import json
+import threading
+import time
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,20 +14,25 @@ from typing import Any
 import pytest
 from chat_server import Body, ChatServer, serving
 from deap import base
+from test_evo_search import SEED
 
 import evo
 import populations
+from evo import session
+from evo.command import run_command_line
+from evo.progress import Silent
+from evo.settings import settings
 from fitness.target import Built
 from fitness.testing import InstantTarget
 from operators.agents.models import ModelSettings
 from populations import Outcome, Verdict
-from populations.events import Certainty, Event, Settled
+from populations.events import Certainty, Event, Proposed, Reserved, Settled, Stillborn
 from populations.run import Member
+from populations.state import State
 from populations.verdict import CaseVerdict, Evidence, Stage
 
 HERE = __name__
 KEY = "sk-nobody-may-see-this-0123456789"
-QUIET = {"fuse": 0.0}
 
 
 def kernel(*parts: str) -> str:
@@ -165,3 +174,207 @@ def test_completed_answers_cost_what_the_server_counted(tmp_path: Path) -> None:
         assert run.ledger()["tokens"] == sum(each.tokens for each in settled)
         assert unread == 0
         assert sum(each.tokens for each in counted) == server.read + server.written
+
+
+FAULTS = [
+    "busy", "broken", "drop", "truncate", "half", "garbage", "schema", "empty_choices", "too_long", "long",
+    "bad_request", "refused", "unknown", "elsewhere", "flood", "echo", "hang", "drip", "slow",
+]  # fmt: skip
+
+
+def test_a_server_that_misbehaves_costs_candidates_and_never_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_KEY", KEY)
+    with serving(author) as server:
+        model = speak(server, key_env="SMALL_KEY", parallel=2, timeout_s=1.0, retries=0)
+        server.faults = ["slow", *FAULTS]  # the first one is the probe's
+        with search(tmp_path, server, models=[model], toolbox=nothing()) as run:
+            settled, reserved = events(run, Settled), {each.call: each for each in events(run, Reserved)}
+            assert run.status()["stopped"] == "evaluations"
+            assert not server.faults
+            assert {each.failure for each in settled} > {None, "KeyRefused", "TimedOut", "Garbled", "Dropped"}
+            guessed = [each for each in settled if each.certainty is Certainty.ESTIMATED]
+            assert guessed and all(each.tokens <= reserved[each.call].tokens for each in guessed)
+            counted = sum(each.tokens for each in settled if each.certainty is Certainty.COUNTED)
+            assert counted == server.read + server.written
+            assert populations.check(run.path) == []
+        written = [file.read_bytes() for file in run.path.rglob("*") if file.is_file()]
+        assert len(written) > 2 * len(FAULTS)
+        assert not [text for text in written if KEY.encode() in text]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command said that ended with one line and exit code 2, before any evaluation."""
+    code = run_command_line(["run", "instant", "--target", f"{HERE}:Parts", *words])
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, ""), said.err
+    (line,) = said.err.splitlines()
+    return line
+
+
+def test_what_a_user_has_to_mend_is_said_before_the_first_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert "OPENAI_API_KEY" in refused(capsys, "--model", "gpt-5")
+    assert "http" in refused(capsys, "--model", "qwen@localhost:8000")
+    assert "is the server running?" in refused(capsys, "--model", "qwen@http://127.0.0.1:9/v1")
+    with serving(author) as server:
+        here = f"small@{server.url}"
+        server.faults = ["refused"]
+        assert "key" in refused(capsys, "--model", here)
+        server.faults = ["unknown"]
+        assert "small" in refused(capsys, "--model", here)
+        assert "usd = 5: model 'small' has no price" in refused(capsys, "--model", here, "--usd", "5")
+        assert "two models are named 'small'" in refused(capsys, "--model", here, "--model", here)
+        for budget in ("--usd", "--tokens", "--evaluations", "--minutes"):
+            assert f"{budget[2:]} = 0" in refused(capsys, "--model", here, budget, "0")
+        assert "no starting kernel" in refused(capsys)
+        assert server.requests and not list(tmp_path.rglob("run.db"))
+
+
+ONLY: dict[str, Any] = {"evaluations": None, "patience": 1000}
+
+
+def test_a_cap_stops_the_run_before_it_is_passed_and_is_named(tmp_path: Path) -> None:
+    with serving(author) as server:
+        for name, cap in (("tokens", 30_000), ("usd", 0.03)):
+            with search(tmp_path / name, server, toolbox=nothing(), **{**ONLY, name: cap}) as run:
+                assert run.status()["stopped"] == name
+                assert 0 < run.ledger()[name] <= cap
+                assert populations.check(run.path) == []
+
+
+def test_a_first_call_that_no_cap_has_room_for_ends_a_run_that_has_nothing_else(tmp_path: Path) -> None:
+    with serving(author) as server, search(tmp_path, server, tokens=100) as run:
+        assert (run.status()["stopped"], run.evaluations) == ("tokens", 0)
+
+
+class Slow:
+    """A model that takes its time over everything but the probe."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+
+    def __call__(self, body: Body) -> str:
+        if "# Your task" in body["messages"][-1]["content"]:
+            self.free.wait(30)
+        return author(body)
+
+
+@pytest.mark.parametrize("target", ["Parts", "PartsBeside"])
+def test_a_slow_model_holds_up_nothing(tmp_path: Path, target: str) -> None:
+    slow, seed = Slow(), tmp_path / "seed.cpp"
+    seed.write_text(SEED)
+
+    class Patient(Silent):
+        """Lets the model answer once forty kernels are judged."""
+
+        def told(self, event: Event, state: State) -> None:
+            if state.evaluations >= 40:
+                slow.free.set()
+
+    with serving(slow) as server:
+        chosen = settings(evaluations=60, models=[speak(server, timeout_s=30.0)])
+        where = {"target": f"{HERE}:{target}", "run_dir": tmp_path / "run", "seeds": [seed]}
+        session.start("instant", chosen, Patient(), **where)  # type: ignore[arg-type]
+    with populations.open(tmp_path / "run") as run:
+        assert run.evaluations == 60
+        first = next(e for e in events(run, Proposed, Stillborn) if e.call is not None)
+        assert first.ask > 40
+        assert populations.check(run.path) == []
+
+
+def test_an_interrupted_run_uses_what_arrived_and_asks_again_once(tmp_path: Path) -> None:
+    slow, path = Slow(), tmp_path / "run"
+
+    class Impatient(Silent):
+        """Ends the process while requests are open."""
+
+        def told(self, event: Event, state: State) -> None:
+            if isinstance(event, Reserved) and event.operator != "probe" and state.stopped is None:
+                raise Killed
+
+    class Killed(BaseException):
+        """As a kill would: nothing more is logged."""
+
+    with serving(slow) as server:
+        models = [speak(server, parallel=1, timeout_s=30.0)]
+        chosen, where = settings(evaluations=3, models=models), f"{HERE}:Parts"
+        with pytest.raises(Killed):
+            session.start("instant", chosen, Impatient(), target=where, run_dir=path, toolbox=nothing())
+        slow.free.set()
+        session.resume(path, Silent(), nothing())
+    with populations.open(path) as run:
+        lost = [each for each in events(run, Settled) if each.certainty is Certainty.UNKNOWN]
+        again = [each for each in events(run, Reserved) if each.again]
+        reserved = next(each for each in events(run, Reserved) if each.call == lost[0].call)
+        assert [each.again for each in again] == [each.call for each in lost[:1]]
+        assert (lost[0].tokens, lost[0].usd) == (reserved.tokens, reserved.usd)
+        assert run.evaluations == 3
+    assert populations.check(path) == []
+
+
+def test_an_answer_that_was_stored_before_a_kill_is_used_and_not_paid_twice(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+
+    class Impatient(Silent):
+        """Ends the process once the first answer is on the disk, before the loop looks."""
+
+        def told(self, event: Event, state: State) -> None:
+            if isinstance(event, Reserved) and event.operator != "probe" and not state.evaluations:
+                answer = path / "calls" / f"{event.call}.answer.json"
+                self.awaited = answer
+
+        def doing(self, what: str) -> None:
+            if what == "waiting for a model" and (answer := getattr(self, "awaited", None)):
+                while not answer.exists():
+                    time.sleep(0.01)
+                raise Killed
+
+    class Killed(BaseException):
+        """As a kill would."""
+
+    with serving(author) as server:
+        chosen = settings(evaluations=2, models=[speak(server, parallel=1)])
+        with pytest.raises(Killed):
+            session.start(
+                "instant", chosen, Impatient(), target=f"{HERE}:Parts", run_dir=path, toolbox=nothing()
+            )
+        before = len(server.requests)
+        session.resume(path, Silent(), nothing())
+        drafts = [body for _, body in server.requests if "Write a first kernel" in str(body)]
+    with populations.open(path) as run:
+        first = next(each for each in events(run, Proposed))
+        assert (first.ask, first.operator, first.call) == (1, "agent_draft", "2.1")
+        assert before == 2
+        assert len({str(draft) for draft in drafts}) == len(drafts)
+        assert not [each for each in events(run, Reserved) if each.again]
+
+
+def test_a_run_is_replayed_without_a_key_and_says_what_it_spent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_KEY", KEY)
+    config = tmp_path / "settings.toml"
+    path = tmp_path / "run"
+    with serving(author) as server:
+        table = f'[[models]]\nname = "small"\nurl = "{server.url}"\nkey_env = "SMALL_KEY"\nparallel = 2\n'
+        config.write_text(f"evaluations = 4\n{table}price_in = 1\nprice_out = 2\n")
+        words = ["run", "instant", "--target", f"{HERE}:Parts", "--config", str(config), "--model", "small"]
+        assert run_command_line([*words, "--run-dir", str(path), "--json"]) == 0
+        assert all(headers["authorization"] == f"Bearer {KEY}" for headers, _ in server.requests)
+    told = json.loads(capsys.readouterr().out)
+    assert told["models"] == ["small"]
+    assert sum(row["tokens"] for row in told["calls"]) == told["ledger"]["tokens"] > 0
+    frozen = tomllib.loads((path / "run.toml").read_text())["models"][0]
+    assert (frozen["name"], frozen["key_env"], frozen["parallel"]) == ("small", "SMALL_KEY", 2)
+    monkeypatch.delenv("SMALL_KEY")
+    assert run_command_line(["replay", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["evaluations"] == 4
+    assert run_command_line(["status", str(path)]) == 0
+    assert "small, agent_draft: " in capsys.readouterr().err
+    assert run_command_line(["resume", str(path)]) == 2
+    assert "SMALL_KEY" in capsys.readouterr().err
