@@ -18,7 +18,7 @@ from test_evo_search import SEED
 
 import evo
 import populations
-from evo import session
+from evo import doctor, session
 from evo.command import run_command_line
 from evo.progress import Silent
 from evo.settings import settings
@@ -378,3 +378,41 @@ def test_a_run_is_replayed_without_a_key_and_says_what_it_spent(
     assert "small, agent_draft: " in capsys.readouterr().err
     assert run_command_line(["resume", str(path)]) == 2
     assert "SMALL_KEY" in capsys.readouterr().err
+
+
+def test_the_doctor_says_which_models_answer() -> None:
+    with serving(author, faults=["slow", "refused", "busy"]) as server:
+        findings = doctor.models([speak(server)] * 3)
+    assert [finding.ok for finding in findings] == [True, False, False]
+    assert "tokens" in findings[0].value
+    assert "a run with it is refused" in (findings[1].cure or "")
+    assert "a run is not refused for it" in (findings[2].cure or "")
+
+
+class HoldsOut(Parts):
+    """A problem with a case that nobody may see, on which every BROKEN kernel fails."""
+
+    def __init__(self, *arguments: Any, **further: Any) -> None:
+        super().__init__()
+        hidden = replace(self.card.given, name="5x1025-nonfinite", held_out=True, timed=False)
+        self._card = replace(self._card, cases=(self.card.given, hidden))
+
+    def _judged(self, built: Built, verdict: Verdict) -> Verdict:
+        found = super()._judged(built, verdict)
+        if found.status is not Outcome.INCORRECT or found.evidence is None:
+            return found
+        name = "5x1025-nonfinite"
+        return replace(found, reason=f"case {name} is wrong", evidence=replace(found.evidence, case=name))
+
+
+def test_no_prompt_of_a_search_tells_of_a_case_that_is_held_out(tmp_path: Path) -> None:
+    with (
+        serving(author) as server,
+        search(tmp_path, server, "HoldsOut", toolbox=nothing(), patience=30) as run,
+    ):
+        asked = [body["messages"][-1]["content"] for _, body in server.requests]
+        repairs = [text for text in asked if "repair it" in text]
+        assert repairs and all("a held-out case failed" in text for text in repairs)
+        assert not [text for text in asked if "nonfinite" in text or "0.25" in text]
+        assert not made_by(run, "agent_repair")
+        assert len(repairs) <= 2 * len([m for m in run.individuals() if m.status is Outcome.INCORRECT])
