@@ -44,8 +44,8 @@ class Lineages:
             case Proposed():
                 self._proposed[event.id] = event
             case Judged(id, verdict):
-                born = self._proposed.pop(id)
-                if born.parents and (outcome := self._outcome(born, verdict)) is not None:
+                born = self._proposed.pop(id, None)
+                if born and born.parents and (outcome := self._outcome(born, verdict)) is not None:
                     one = Tried(id, born.operator, born.rationale, outcome)
                     for parent in born.parents:
                         self._tried[parent].append(one)

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from random import Random
 from typing import Protocol
 
 from evo.agency import Agency
+from evo.asking import Asking
 from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
-from evo.errands import Errand
 from evo.ledger import EVALUATIONS
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
@@ -37,12 +35,9 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
-KNOWN_SOURCE = "a duplicate of an earlier kernel"
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
-WAIT_S = 1.0  # for an answer, until the budget is looked at again
-ATTEMPTS = 5  # of one ask, until a child is no duplicate
 PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
 
 
@@ -89,12 +84,15 @@ class Coordinator:
         clock: Callable[[], float] = time.time,
         agency: Agency | None = None,
     ) -> None:
-        self._agency, self._stuck, self._told_at = agency, False, clock()
         self._log, self._state, self._course = log, state, course
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
         known = course.alike.__contains__
         self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target, known)
+        self._asking = Asking(
+            strategy, agency, self._device, state, course, settings, self._tell, watcher.note
+        )
+        self._told_at = clock()
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
         self._stream = Stream(self._device, course, AHEAD * self._batch)
         self._crowning: tuple[int, Asked[Verdict]] | None = None  # a promotion that was begun
@@ -121,8 +119,7 @@ class Coordinator:
         try:
             if resuming:
                 self._tell(Resumed(self._state.evaluations))
-            if self._agency is not None:
-                self._agency.begin(self._course, self._tell)
+            self._asking.begin()
             for event in list(self._state.waiting.values()):
                 built = self._device.rebuild(self._kernel(event.id))
                 self._told(event.id, built, self._screening(event.id, built))
@@ -133,31 +130,27 @@ class Coordinator:
             self._crowned()
             self._close()
             self._confirm()
-            if self._agency is not None:
-                self._agency.finish(self._course, self._tell)
+            self._asking.finish()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
-            self._collect()
+            self._asking.collect()
             self._tell(Stopped("interrupted"))
             raise
         finally:
             self._device.close()
-            if self._agency is not None:
-                self._agency.close()
+            self._asking.close()
         return why
 
     def finished(self) -> str | None:
         """Why no further ask is made; None while there is budget. Starting kernels are judged in any case."""
-        waiting = self._agency is None or self._course.errands.open
-        least = None if waiting or self._agency is None else self._agency.least
-        cap = self._course.ledger.reached(self._wall_s() + self._closing_s(), least)
+        cap = self._asking.cap(self._wall_s() + self._closing_s())
         if cap == EVALUATIONS:
             return cap
         if self._state.next_ask <= self._strategy.seeds:
             return None
         if cap is not None:
             return cap
-        if self._models_may_help():
+        if self._asking.models_may_help:
             return None
         if self._course.barren >= self._settings.patience:
             return "exhausted"
@@ -168,7 +161,7 @@ class Coordinator:
         if self._device.separate:
             self._flow()
             return
-        self._collect()
+        self._asking.collect()
         self._watcher.doing("proposing and building")
         if not (proposals := self._proposals()):
             self._await()
@@ -214,11 +207,11 @@ class Coordinator:
         Every ask is made after a certain verdict, whatever the order of builds and screenings, so a seed
         decides it.
         """
-        self._collect()
+        self._asking.collect()
         while not self._stream.full and self._may_ask(
             ask := (self._stream.last_ask or self._state.next_ask - 1) + 1
         ):
-            if (asked := self._propose(ask, self._stream.batch())) is None:
+            if (asked := self._asking.propose(ask, self._stream.batch())) is None:
                 break
             self._stream.put(asked)
         if self._stream.idle:
@@ -288,96 +281,18 @@ class Coordinator:
             size = min(size, self._strategy.seeds + 1 - self._state.next_ask)
         batch, found = Batch(), list[Stillborn | Birth]()
         for n in range(size):
-            if (asked := self._propose(self._state.next_ask + n, batch)) is None:
+            if (asked := self._asking.propose(self._state.next_ask + n, batch)) is None:
                 break
             found.append(asked)
         return found
 
-    def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth | None:
-        """An answer that arrived, else a child of an operator; None: there is nothing to ask for now."""
-        self._delegate(ask)
-        asked: Stillborn | Birth | None = None
-        errand = self._agency.arrived(self._course, batch.calls) if self._agency else None
-        if errand is not None and ask > self._strategy.seeds:
-            asked = self._answered(ask, errand, batch)
-        elif self._agency is None or ask <= self._strategy.seeds or self._structural():
-            asked = self._asked(ask, batch)
-        if asked is not None:
-            batch.add(asked, self._course)
-        return asked
-
-    def _answered(self, ask: int, errand: Errand, batch: Batch) -> Stillborn | Birth:
-        """What a model's answer comes to. A duplicate is one: nobody else's child goes under its name."""
-        assert self._agency is not None
-        made = self._agency.proposal(errand)
-        draft = Draft(
-            ask, errand.operator, errand.parents, None, Random(ask), model=errand.model, call=errand.call
-        )
-        if isinstance(made, str):
-            return _stillborn(draft, made)
-        admission = self._device.admit(made.kernel)
-        if isinstance(admission, Verdict):
-            return _stillborn(draft, admission.reason)
-        if admission.normal_sha in batch.known or self._state.seen(admission.normal_sha):
-            return _stillborn(draft, KNOWN_SOURCE)
-        return replace(draft, proposal=made), admission
-
-    def _structural(self) -> bool:
-        """Whether an operator that needs no model has something to start from."""
-        return len(self._state.archive) > 0 and self._course.barren < self._settings.patience
-
-    def _models_may_help(self) -> bool:
-        """Whether a search that nothing else can go on with waits for models."""
-        patient = self._course.barren < 2 * self._settings.patience
-        return self._agency is not None and patient and not self._stuck and not self._structural()
-
-    def _delegate(self, ask: int, needed: bool = False) -> bool:
-        """One more question to a model, where one is free and its answer has a place in the budget."""
-        errands, limit = self._course.errands, self._settings.evaluations
-        spoken_for = self._state.evaluations + self._stream.births + len(errands.open) + len(errands.arrived)
-        if self._agency is None or (limit is not None and spoken_for >= limit):
-            return False
-        return self._agency.delegate(ask, self._state, self._course, self._tell, needed)
-
-    def _collect(self, wait_s: float = 0.0) -> None:
-        """Take in what models answered."""
-        if self._agency is None:
-            return
-        before = self._agency.live(self._course)
-        self._agency.collect(self._tell, wait_s)
-        for model in before:
-            if why := self._course.errands.off(model.name, model.parallel):
-                self._watcher.note(f"model {model.name} is asked no more: {why}")
-
     def _await(self) -> None:
-        """Nothing can go on but by a model: ask as many as are free, and wait for the next answer."""
-        while self._delegate(self._state.next_ask, needed=True):
-            pass
-        if not self._course.errands.open:
-            self._stuck = not self._course.errands.arrived
-            return
         self._watcher.doing("waiting for a model")
-        self._collect(WAIT_S)
+        self._asking.wait()
 
     def _wall_s(self) -> float:
         """Seconds that the run took, up to now."""
         return self._state.wall_s + max(0.0, self._clock() - self._told_at)
-
-    def _asked(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned, batch.spent)
-        reason = draft.reason
-        for attempt in range(1, ATTEMPTS + 1):
-            if draft.proposal is None:
-                break
-            admission = self._device.admit(draft.proposal.kernel)
-            if isinstance(admission, Verdict):
-                reason = admission.reason
-                break
-            if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                return draft, admission
-            reason = KNOWN_SOURCE
-            draft = self._strategy.onward(draft, self._state, self._course, attempt)
-        return _stillborn(draft, reason)
 
     def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
         """A kernel on its way through the gate and the first timing; None where it was refused before."""
@@ -459,10 +374,6 @@ class Coordinator:
             self._state.apply(event, now)
             self._course.apply(event)
             self._watcher.told(event, self._state)
-
-
-def _stillborn(draft: Draft, reason: str) -> Stillborn:
-    return Stillborn(draft.ask, draft.operator, draft.parents, reason, model=draft.model, call=draft.call)
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:
