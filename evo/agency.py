@@ -66,7 +66,9 @@ class Agency:
         for arrival in self._calls.arrivals(wait_s):
             tell(arrival.settled())
 
-    def delegate(self, ask: int, state: State, course: Course, tell: Tell, needed: bool = False) -> bool:
+    def delegate(
+        self, ask: int, state: State, course: Course, tell: Tell, needed: bool, left_s: float
+    ) -> bool:
         """Send one more question if that is worth it; whether one was sent.
 
         Args:
@@ -74,8 +76,9 @@ class Agency:
             state, course: what is known.
             tell: logs.
             needed: whether nothing but a model can go on.
+            left_s: seconds until answers are of no use any more.
         """
-        question = self._delegation.question(ask, state, course, needed)
+        question = self._delegation.question(ask, state, course, needed, left_s)
         if question is None:
             return False
         asked = prepared(_call(course).removesuffix(".1"), question.model, question.messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -49,6 +50,7 @@ class Asking:
         self._strategy, self._agency, self._device = strategy, agency, device
         self._state, self._course, self._settings = state, course, settings
         self._tell, self._note = tell, note
+        self._left_s = math.inf  # of the run
         self._stuck = False  # no model can be asked, and nothing else is left
 
     def begin(self) -> None:
@@ -72,6 +74,8 @@ class Asking:
         Args:
             wall_s: seconds that it took, and will take to close.
         """
+        if self._settings.minutes is not None:
+            self._left_s = 60.0 * self._settings.minutes - wall_s
         alone = self._agency is None or bool(self._course.errands.open)
         least = None if alone or self._agency is None else self._agency.least
         return self._course.ledger.reached(wall_s, least)
@@ -133,7 +137,7 @@ class Asking:
         spoken_for = self._state.evaluations + births + len(errands.open) + len(errands.arrived)
         if self._agency is None or (limit is not None and spoken_for >= limit):
             return False
-        return self._agency.delegate(ask, self._state, self._course, self._tell, needed)
+        return self._agency.delegate(ask, self._state, self._course, self._tell, needed, self._left_s)
 
     def _answered(self, ask: int, errand: Errand, batch: Batch) -> Stillborn | Birth:
         """What a model's answer comes to. A duplicate is one: nobody else's child goes under its name."""

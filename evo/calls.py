@@ -55,6 +55,7 @@ class Calls:
     def __init__(self, run: Path, chats: Mapping[str, Chat]) -> None:
         self._folder, self._chats = run / CALLS, chats
         self._arrivals: SimpleQueue[Arrival] = SimpleQueue()
+        self._closed = False
 
     def keep(self, asked: Asked) -> str:
         """Store a request; its hash."""
@@ -91,7 +92,8 @@ class Calls:
         return Arrival(record, _sha(_text(record)))
 
     def close(self) -> None:
-        """Give connections back; answers that are still to come are lost."""
+        """Give connections back. A request that this breaks stays open: nobody knows what came of it."""
+        self._closed = True
         for each in self._chats.values():
             if isinstance(each, Client):
                 each.close()
@@ -101,7 +103,7 @@ class Calls:
         ended: list[Answered | Failed] = []
 
         def keep(record: Record) -> None:
-            if not isinstance(record, Asked):
+            if isinstance(record, Answered) or (isinstance(record, Failed) and not self._closed):
                 ended.append(record)
                 sha[record.call] = self._store(f"{record.call}.answer", record)
 
@@ -112,10 +114,11 @@ class Calls:
         except ChatError:
             pass  # it is a record
         except Exception as why:  # a fault of ours, or a full disk: it costs this call, never the run
-            if not ended:
+            if not ended and not self._closed:
                 reason = f"the request failed: {type(why).__name__}"
                 ended.append(Failed(asked.call, asked.key, Broken.__name__, reason, asked.reserved))
-        self._arrivals.put(Arrival(ended[0], sha.get(asked.call)))
+        for record in ended:
+            self._arrivals.put(Arrival(record, sha.get(asked.call)))
 
     def _store(self, name: str, record: Record) -> str:
         self._folder.mkdir(exist_ok=True)

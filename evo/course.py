@@ -68,7 +68,8 @@ class Course:
         self.ledger.apply(event)
         self.bandit.apply(event, chosen=self._chosen(event))
         self.errands.apply(event)
-        if self.errands.begun:  # else nobody asks for them
+        tuned = isinstance(event, Proposed) and event.operator == TUNE
+        if self.errands.begun and not tuned:  # else nobody asks for them
             self.lineages.apply(event)
         match event:
             case Proposed():

@@ -73,20 +73,27 @@ class Delegation:
         errands = course.errands
         return [each for each in self._settings.models if errands.off(each.name, each.parallel) is None]
 
-    def question(self, ask: int, state: State, course: Course, needed: bool) -> Question | None:
+    def question(
+        self, ask: int, state: State, course: Course, needed: bool, left_s: float
+    ) -> Question | None:
         """What a model is asked now, if anything.
 
         Args:
             ask: the next ask's number.
             state, course: what is known.
             needed: whether nothing but a model can go on.
+            left_s: seconds until answers are of no use any more.
 
         Returns:
             None: no model is free, no agent applies, or a rewrite is worth more.
         """
         errands = course.errands
         under_way = [errand.model for errand in errands.open.values()]
-        free = [each for each in self.models(course) if under_way.count(each.name) < each.parallel]
+        free = [
+            each
+            for each in self.models(course)
+            if under_way.count(each.name) < each.parallel and errands.usual_s(each.name) < left_s
+        ]
         if not free or len(errands.arrived) >= sum(each.parallel for each in self._settings.models):
             return None
         rng = Random(f"{self._settings.seed}:{ask}:{errands.begun}")

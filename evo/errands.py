@@ -7,8 +7,9 @@ knows is over, and may be sent again once (``evo.ledger``).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
+from statistics import median
 
 from operators.agents.writers import Draft, Repair
 from populations.events import Certainty, Event, Judged, Proposed, Reserved, Resumed, Settled, Stillborn
@@ -16,6 +17,7 @@ from populations.verdict import Outcome
 
 PROBE = "probe"  # the operator of the call that tells whether a model is there
 IN_A_ROW = 8  # requests that fail one after the other, beyond those under way, until a model is left alone
+RECENT = 16  # answers that tell how long one takes
 BACKLOG = 64  # failed kernels that are kept for repair
 
 
@@ -51,6 +53,7 @@ class Errands:
         self._repairs: Counter[int] = Counter()  # attempts, by the kernel that a chain began with
         self._began: dict[int, int] = {}  # a repaired child → that kernel
         self._failures: Counter[str] = Counter()  # in a row, by model
+        self._took: dict[str, deque[float]] = {}  # seconds, of late, by model
         self._latest: dict[str, str] = {}  # kind of failure, by model
 
     def apply(self, event: Event) -> None:
@@ -93,6 +96,11 @@ class Errands:
             return None
         return f"{failed} requests in a row failed, the last one as {self._latest[model]}"
 
+    def usual_s(self, model: str) -> float:
+        """Seconds that an answer of this model takes, as of late; 0 where none came yet."""
+        took = self._took.get(model)
+        return median(took) if took else 0.0
+
     def _begin(self, errand: Errand) -> None:
         self.open[errand.call] = errand
         self.drafts += errand.operator == Draft.name
@@ -108,6 +116,7 @@ class Errands:
             self.lost[errand.call] = errand
             return
         self.arrived[errand.call] = errand
+        self._took.setdefault(errand.model, deque(maxlen=RECENT)).append(event.seconds)
         if event.failure is None:
             self._failures[errand.model] = 0
         else:

@@ -109,6 +109,8 @@ class Panel:
             ("kernels", _counts(state)),
             ("best so far", described(state.best)),
         ]
+        if state.tokens:
+            self._rows.append(("models", f"{state.tokens} tokens, {state.usd:.4f} USD"))
         if search["evaluations"] is not None:
             self._rows.append(("kernels left", str(search["evaluations"] - state.evaluations)))
 

@@ -270,11 +270,13 @@ def test_a_slow_model_holds_up_nothing(tmp_path: Path, target: str) -> None:
     seed.write_text(SEED)
 
     class Patient(Silent):
-        """Lets the model answer once forty kernels are judged."""
+        """Lets the model answer once forty kernels are judged, and waits for that."""
 
         def told(self, event: Event, state: State) -> None:
-            if state.evaluations >= 40:
+            if state.evaluations >= 40 and not slow.free.is_set():
                 slow.free.set()
+                while not list((tmp_path / "run" / "calls").glob("*.answer.json")):
+                    time.sleep(0.01)
 
     with serving(slow) as server:
         chosen = settings(evaluations=60, models=[speak(server, timeout_s=30.0)])
@@ -282,8 +284,9 @@ def test_a_slow_model_holds_up_nothing(tmp_path: Path, target: str) -> None:
         session.start("instant", chosen, Patient(), **where)  # type: ignore[arg-type]
     with populations.open(tmp_path / "run") as run:
         assert run.evaluations == 60
-        first = next(e for e in events(run, Proposed, Stillborn) if e.call is not None)
-        assert first.ask > 40
+        ends = events(run, Proposed, Stillborn)
+        answered = next(n for n, each in enumerate(ends) if each.call is not None)
+        assert sum(isinstance(each, Proposed) for each in ends[:answered]) >= 40
         assert populations.check(run.path) == []
 
 
@@ -371,6 +374,12 @@ def test_a_run_is_replayed_without_a_key_and_says_what_it_spent(
     assert sum(row["tokens"] for row in told["calls"]) == told["ledger"]["tokens"] > 0
     frozen = tomllib.loads((path / "run.toml").read_text())["models"][0]
     assert (frozen["name"], frozen["key_env"], frozen["parallel"]) == ("small", "SMALL_KEY", 2)
+    (path / "calls" / "2.1.answer.json").write_text("{}")
+    (path / "calls" / "2.1.asked.json").unlink()
+    broken = populations.check(path)
+    assert [line.split(":")[0] for line in broken] == [
+        "calls/2.1.asked.json cannot be read", "calls/2.1.answer.json was changed",
+    ]  # fmt: skip
     monkeypatch.delenv("SMALL_KEY")
     assert run_command_line(["replay", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["evaluations"] == 4
