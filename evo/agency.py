@@ -93,6 +93,11 @@ class Agency:
         """Models that are not left alone."""
         return self._delegation.models(course)
 
+    @property
+    def too_long(self) -> dict[str, str]:
+        """Models that a prompt was too long for, and by how much."""
+        return self._delegation.too_long
+
     @staticmethod
     def arrived(course: Course, taken: Collection[str]) -> Errand | None:
         """The oldest errand whose answer waits for an ask.

@@ -137,7 +137,11 @@ class Asking:
         spoken_for = self._state.evaluations + births + len(errands.open) + len(errands.arrived)
         if self._agency is None or (limit is not None and spoken_for >= limit):
             return False
-        return self._agency.delegate(ask, self._state, self._course, self._tell, needed, self._left_s)
+        before = len(self._agency.too_long)
+        sent = self._agency.delegate(ask, self._state, self._course, self._tell, needed, self._left_s)
+        for why in list(self._agency.too_long.values())[before:]:
+            self._note(f"{why}; raise its context in the settings if it takes more")
+        return sent
 
     def _answered(self, ask: int, errand: Errand, batch: Batch) -> Stillborn | Birth:
         """What a model's answer comes to. A duplicate is one: nobody else's child goes under its name."""

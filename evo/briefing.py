@@ -7,11 +7,12 @@ derived cases a half is shown, which the run's seed decides.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 from evo.profiles import static_lines
+from fitness import machine
 from fitness.card import Case, ProblemCard, TensorSpec
 from operators.agents import problem
 from operators.agents.context import AgentBrief, Parent, ShownCase, Tried
@@ -72,7 +73,6 @@ class Briefing:
         card: the problem.
         language: of the kernels.
         signature: the entry they must have.
-        facts: of the target, by name, once it is calibrated.
         seed: decides which derived cases are shown.
         kernel_of, proposed, verdict_of: of an individual, wherever they are.
     """
@@ -82,14 +82,12 @@ class Briefing:
         card: ProblemCard,
         language: str,
         signature: str,
-        facts: Callable[[Calibration | None], Mapping[str, str]],
         seed: int,
         kernel_of: Callable[[int], Kernel],
         proposed: Callable[[int], Proposed],
         verdict_of: Callable[[int], Verdict | None],
     ) -> None:
         self._card, self._language, self._signature = card, language, signature
-        self._facts = facts
         self._cases = [case for case in card.cases if _is_shown(case, seed)]
         self._hidden = [case.name for case in card.cases if case not in self._cases]
         self._reference = _reference(card)
@@ -118,7 +116,7 @@ class Briefing:
             reference=self._reference,
             signature=self._signature,
             tolerance=self._card.tolerance,
-            facts=tuple(self._facts(calibration).items()),
+            facts=tuple(facts(self._language, calibration).items()),
             cases=tuple(map(_shown, self._cases)),
             floor=self._floor(floors),
             parents=tuple(self._parent(id, floors) for id in parents),
@@ -140,6 +138,17 @@ class Briefing:
             if case.timed and case.name in floors
         ]
         return "; ".join(lines)
+
+
+def facts(language: str, calibration: Calibration | None) -> dict[str, str]:
+    """What authors of kernels should know of the target, by name."""
+    if language == "cpp":
+        return {
+            "cores": str(machine.cores()),
+            "vector registers": f"{machine.vector_bytes()} bytes",
+            "last-level cache": f"{machine.cache_bytes() >> 20} MiB",
+        }
+    return dict(calibration.machine) if calibration else {}
 
 
 def _is_shown(case: Case, seed: int) -> bool:

@@ -53,6 +53,9 @@ class Delegation:
         structural: the arms that need no model.
         select: two parents, which may be the same.
         kernel_of: the kernel of an individual.
+
+    Attributes:
+        too_long: models that a prompt was too long for, and by how much.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Delegation:
     ) -> None:
         self._settings, self._briefing, self._language = settings, briefing, language
         self._structural, self._select, self._kernel_of = structural, select, kernel_of
+        self.too_long: dict[str, str] = {}
         self._agents = [agent for agent in WRITERS if settings.weights.get(agent.name, 1.0) > 0]
 
     def models(self, course: Course) -> list[ModelSettings]:
@@ -134,6 +138,7 @@ class Delegation:
         brief = self._brief(agent, parents, state, course)
         prompt = agent.prompt(brief, model)
         if isinstance(prompt, TooLong):
+            self.too_long.setdefault(model.name, f"{agent.name}: {prompt.reason}")
             return None
         return Question(agent.name, model, parents, prompt.messages)
 

@@ -48,7 +48,7 @@ class Errands:
         self.lost: dict[str, Errand] = {}
         self.begun = 0
         self.drafts = 0
-        self._agents: dict[int, Proposed] = {}  # children of agents that wait for their verdict
+        self._born: dict[int, Proposed] = {}  # of agents, or to start from, and not judged yet
         self._broken: dict[int, int] = {}  # failed kernel that may be repaired → the one it began with
         self._repairs: Counter[int] = Counter()  # attempts, by the kernel that a chain began with
         self._began: dict[int, int] = {}  # a repaired child → that kernel
@@ -65,18 +65,19 @@ class Errands:
                     self._begin(Errand(event.call, event.operator, event.model, event.parents))
             case Settled():
                 self._settle(event)
-            case Proposed() | Stillborn() if event.call is not None:
-                self.arrived.pop(event.call, None)
-                if isinstance(event, Proposed):
-                    self._agents[event.id] = event
-            case Judged(id, verdict) if id in self._agents:
-                self._judge(self._agents.pop(id), verdict.status)
+            case Proposed() | Stillborn():
+                if event.call is not None:
+                    self.arrived.pop(event.call, None)
+                if isinstance(event, Proposed) and (event.call is not None or not event.parents):
+                    self._born[event.id] = event
+            case Judged(id, verdict) if id in self._born:
+                self._judge(self._born.pop(id), verdict.status)
             case Resumed():  # somebody may have mended what was wrong
                 self._failures.clear()
 
     def repairable(self) -> list[int]:
-        """Failed kernels of agents that are worth another attempt and that none is under way for, newest
-        first."""
+        """Failed kernels of agents, or to start from, newest first: those worth another attempt, where none is
+        under way."""
         under_way = {
             parent
             for errand in (*self.open.values(), *self.arrived.values())

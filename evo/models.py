@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 
 from evo.ledger import refuse_unpriced
 from evo.settings import Settings, SettingsError
-from fitness import machine
 from operators.agents.chat import Chat
 from operators.agents.client import Client
 from operators.agents.errors import SetupError
 from operators.agents.probe import Probe, probe
-from populations.calibration import Calibration
 
 ALONE = "no model is named: structural operators search alone (--model NAME adds agents)"
 
@@ -53,14 +51,3 @@ def opened(settings: Settings) -> Speakers:
         probes.append(found)
         chats[model.name] = Client(model, os.environ)
     return Speakers(chats, tuple(probes), tuple(f"model {each.model}: {each.says}" for each in probes))
-
-
-def facts(language: str, calibration: Calibration | None) -> dict[str, str]:
-    """What authors of kernels should know of the target, by name."""
-    if language == "cpp":
-        return {
-            "cores": str(machine.cores()),
-            "vector registers": f"{machine.vector_bytes()} bytes",
-            "last-level cache": f"{machine.cache_bytes() >> 20} MiB",
-        }
-    return dict(calibration.machine) if calibration else {}

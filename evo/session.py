@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +181,6 @@ def _coordinator(
             card,
             language,
             entry(card, state.started.target),
-            partial(models.facts, language),
             settings.seed,
             kernel_of,
             log.proposed,

@@ -425,3 +425,20 @@ def test_no_prompt_of_a_search_tells_of_a_case_that_is_held_out(tmp_path: Path) 
         assert not [text for text in asked if "nonfinite" in text or "0.25" in text]
         assert not made_by(run, "agent_repair")
         assert len(repairs) <= 2 * len([m for m in run.individuals() if m.status is Outcome.INCORRECT])
+
+
+def test_what_people_should_know_of_models_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "softmax", "--target", f"{HERE}:Parts", "--evaluations", "3"]
+    assert run_command_line([*words, "--run-dir", str(tmp_path / "alone")]) == 0
+    assert "no model is named: structural operators search alone" in capsys.readouterr().err
+    config = tmp_path / "settings.toml"
+    with serving(author) as server:
+        small = "context = 600\nmax_output = 500"
+        config.write_text(f'[[models]]\nname = "small"\nurl = "{server.url}"\n{small}\n')
+        assert run_command_line([*words, "--config", str(config), "--run-dir", str(tmp_path / "small")]) == 0
+    said = capsys.readouterr().err
+    assert "model small: answers in " in said
+    assert "small has room for 100; raise its context" in said
+    assert "no model is named" not in said
