@@ -76,8 +76,8 @@ class Errands:
                 self._failures.clear()
 
     def repairable(self) -> list[int]:
-        """Failed kernels of agents, or to start from, newest first: those worth another attempt, where none is
-        under way."""
+        """Failed kernels of agents, or to start from, newest first, that are worth another attempt; none is
+        under way for them."""
         under_way = {
             parent
             for errand in (*self.open.values(), *self.arrived.values())
