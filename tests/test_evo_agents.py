@@ -442,3 +442,42 @@ def test_what_people_should_know_of_models_is_said(
     assert "model small: answers in " in said
     assert "small has room for 100; raise its context" in said
     assert "no model is named" not in said
+
+
+class Counting:
+    """Notes how many requests are answered at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, body: Body) -> str:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.05)
+        with self._lock:
+            self.now -= 1
+        return author(body)
+
+
+def test_each_model_gets_its_own_key_and_no_more_requests_at_once_than_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {"one": f"{KEY}-one", "two": f"{KEY}-two"}
+    for name, key in keys.items():
+        monkeypatch.setenv(f"KEY_{name.upper()}", key)
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}-neither")
+    counts = Counting(), Counting()
+    with serving(counts[0]) as one, serving(counts[1]) as two:
+        models = [
+            ModelSettings("one", one.url, key_env="KEY_ONE", parallel=1),
+            ModelSettings("two", two.url, key_env="KEY_TWO", parallel=3),
+        ]
+        with search(tmp_path, one, models=models, toolbox=nothing()) as run:
+            assert {each.model for each in events(run, Reserved)} == {"one", "two"}
+        for server, name in ((one, "one"), (two, "two")):
+            assert {headers["authorization"] for headers, _ in server.requests} == {f"Bearer {keys[name]}"}
+            assert not [headers for headers, _ in server.requests if "neither" in str(headers)]
+    assert counts[0].most == 1
+    assert 2 <= counts[1].most <= 3
