@@ -27,7 +27,8 @@ from pathlib import Path
 
 import populations
 from evo import session
-from evo.coordinator import KNOWN_SOURCE, SAME_CODE, SAME_WORK
+from evo.asking import KNOWN_SOURCE
+from evo.coordinator import SAME_CODE, SAME_WORK
 from evo.course import SEED
 from evo.progress import Silent
 from evo.settings import settings

@@ -4,7 +4,8 @@
 
 Everything a real run does happens here (ask, propose, admit, event log, archive, statistics), but for
 building and judging. Rows come with an operator that only appends a line, which is the engine alone, and
-with the built-in operators on the softmax seeds, which is the engine and the rewriting of syntax trees.
+with the built-in operators on the softmax seeds, which is the engine and the rewriting of syntax trees; and
+with 16 requests open to a model that takes 30 s for each.
 Each row is a process of its own, so that its peak memory is its own.
 """
 
@@ -19,8 +20,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -28,6 +32,7 @@ from random import Random
 import evo
 from evo import session
 from evo.settings import settings
+from operators.agents.models import ModelSettings
 from operators.proposal import Brief, Proposal
 from populations.events import Event, Judged
 from populations.kernel import Kernel
@@ -41,6 +46,12 @@ extern "C" void kernel_function(const float* x, float* out0, const int64_t* shap
 }
 """
 WINDOWS = 10
+OPEN = 16  # requests
+ROWS = {
+    "append": "append a line",
+    "builtin": "built-in",
+    "open": f"append a line, {OPEN} requests of 30 s open",
+}
 
 
 class Append:
@@ -70,20 +81,58 @@ class Stopwatch:
     def doing(self, what: str) -> None:
         pass
 
+    def note(self, line: str) -> None:
+        pass
 
-def measure(candidates: int, builtin: bool) -> dict[str, object]:
+
+class Sluggish(BaseHTTPRequestHandler):
+    """A model that answers a probe at once and anything else after half a minute."""
+
+    def do_POST(self) -> None:
+        asked = self.rfile.read(int(self.headers["content-length"]))
+        if b"# Your task" in asked:
+            time.sleep(30)
+        choice = {"index": 0, "message": {"role": "assistant", "content": "ready"}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        body = json.dumps({"id": "1", "model": "sluggish", "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        with suppress(OSError):  # the run has ended
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def model(requests: int) -> Iterator[list[ModelSettings]]:
+    """A model that takes so many requests at once; none where that is 0."""
+    if not requests:
+        yield []
+        return
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sluggish)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield [ModelSettings("sluggish", f"http://127.0.0.1:{server.server_port}/v1", parallel=requests)]
+    finally:
+        server.shutdown()
+
+
+def measure(candidates: int, which: str) -> dict[str, object]:
     """Milliseconds per candidate in ten windows of one run, and its peak memory in MB."""
-    toolbox = evo.toolbox("softmax")
+    toolbox, builtin = evo.toolbox("softmax"), which == "builtin"
     if not builtin:
         toolbox.register("mutate", Append())
     watch = Stopwatch()
     processor = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, model(OPEN if which == "open" else 0) as models:
         seed = Path(folder) / "seed.cpp"
         seed.write_text(SEED)
         session.start(
             "softmax" if builtin else "instant",
-            settings(evaluations=candidates, patience=2000),
+            settings(evaluations=candidates, patience=2000, models=models),
             watch,
             target="fitness.testing:InstantTarget",
             seeds=[] if builtin else [seed],
@@ -95,7 +144,7 @@ def measure(candidates: int, builtin: bool) -> dict[str, object]:
     done = len(watch.at) - 1
     edges = [done * n // WINDOWS for n in range(WINDOWS + 1)]
     return {
-        "operators": "built-in" if builtin else "append a line",
+        "operators": ROWS[which],
         "candidates": done,
         "windows_ms": [1e3 * (watch.at[b] - watch.at[a]) / max(1, b - a) for a, b in pairwise(edges)],
         "mean_ms": 1e3 * (watch.at[-1] - watch.at[0]) / max(1, done),
@@ -142,14 +191,16 @@ def main() -> None:
         "--candidates", type=int, nargs="+", default=[1000, 20000], help="of the engine's rows"
     )
     parser.add_argument("--builtin", type=int, nargs="*", default=[1000], help="candidates of the other rows")
+    parser.add_argument("--open", type=int, nargs="*", default=[5000], help="the same, with requests open")
     parser.add_argument("--write", type=Path, help="a Markdown file to write the table to")
-    parser.add_argument("--one", choices=("append", "builtin"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=tuple(ROWS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.candidates[0], options.one == "builtin")))
+        print(json.dumps(measure(options.candidates[0], options.one)))
         return
     rows = []
-    for which, counts in (("append", options.candidates), ("builtin", options.builtin)):
+    asked = (("append", options.candidates), ("open", options.open), ("builtin", options.builtin))
+    for which, counts in asked:
         for count in counts:
             command = [sys.executable, __file__, "--one", which, "--candidates", str(count)]
             rows.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))

@@ -53,7 +53,7 @@ def search(
         effort: "quick" or "full".
         sandboxed: False runs candidates unconfined.
         progress: whether to say on standard error how it goes.
-        settings: any other key of ``evo.settings.Settings``.
+        settings: any other key of ``evo.settings.Settings``, such as ``models=["gpt-5"]``.
 
     Returns:
         The finished run, open for reading.

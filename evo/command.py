@@ -33,6 +33,10 @@ app = typer.Typer(
 
 Problem = Annotated[str, typer.Argument(help="A built-in problem's name, or the path of a problem file.")]
 Target = Annotated[str, typer.Option(help="auto, cpu, cuda, or package.module:Name of your own.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="A model that agents ask: NAME, or NAME@URL; may be repeated."),
+]
 Unsandboxed = Annotated[
     bool, typer.Option("--unsandboxed", help="Run candidates unconfined; verdicts say so.")
 ]
@@ -47,6 +51,7 @@ def run(
         list[Path] | None, typer.Option(help="A file with a starting kernel; may be repeated.")
     ] = None,
     entry: Entry = None,
+    model: Models = None,
     effort: Annotated[str, typer.Option(help="quick (about 3 minutes) or full (half an hour).")] = "quick",
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     run_dir: Annotated[Path | None, typer.Option(help="A new or empty folder [runs/DATE-PROBLEM].")] = None,
@@ -79,6 +84,7 @@ def run(
         tokens=tokens,
         seed=seed,
         control=control,
+        models=model or None,
     )
     with _terminable(), watcher(not as_json) as watching:
         path = session.start(
@@ -172,13 +178,19 @@ def seeds(
 
 
 @app.command()
-def doctor(as_json: saying.Json = False) -> None:
-    """Say what this machine has and lacks."""
+def doctor(
+    model: Models = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings: its models.")] = None,
+    as_json: saying.Json = False,
+) -> None:
+    """Say what this machine has and lacks, and whether models answer."""
     from dataclasses import asdict
 
-    from evo.doctor import examine
+    from evo.doctor import examine, models
+    from evo.settings import settings
 
-    findings = examine()
+    spoken_to = settings(file=config, models=model or None).models
+    findings = [*examine(), *models(spoken_to)]
     well = all(f.ok for f in findings)
     rows = (("ok" if f.ok else "NO", f.name, f.value, f.cure or "") for f in findings)
     saying.data({"ok": well, "findings": [asdict(f) for f in findings]}, as_json, rows)

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from evo.agency import Agency
+from evo.asking import Asking
 from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
@@ -33,11 +35,9 @@ from populations.log import EventLog
 from populations.state import State
 from populations.verdict import Verdict
 
-KNOWN_SOURCE = "a duplicate of an earlier kernel"
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
-ATTEMPTS = 5  # of one ask, until a child is no duplicate
 PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
 
 
@@ -49,6 +49,9 @@ class Watcher(Protocol):
 
     def doing(self, what: str) -> None:
         """What happens now, in a few words."""
+
+    def note(self, line: str) -> None:
+        """Something that people should know, in a line."""
 
 
 class Coordinator:
@@ -64,6 +67,7 @@ class Coordinator:
         cores: how many builds run side by side, unless the settings say.
         watcher: told of everything.
         clock: seconds since 1970.
+        agency: speaks to models; None: structural operators alone.
     """
 
     def __init__(
@@ -78,12 +82,17 @@ class Coordinator:
         cores: int = 2,
         target: Target | None = None,
         clock: Callable[[], float] = time.time,
+        agency: Agency | None = None,
     ) -> None:
         self._log, self._state, self._course = log, state, course
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
         known = course.alike.__contains__
         self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target, known)
+        self._asking = Asking(
+            strategy, agency, self._device, state, course, settings, self._tell, watcher.note
+        )
+        self._told_at = clock()
         self._built: dict[int, Built] = {}  # of this batch, for its promotions
         self._stream = Stream(self._device, course, AHEAD * self._batch)
         self._crowning: tuple[int, Asked[Verdict]] | None = None  # a promotion that was begun
@@ -110,6 +119,7 @@ class Coordinator:
         try:
             if resuming:
                 self._tell(Resumed(self._state.evaluations))
+            self._asking.begin()
             for event in list(self._state.waiting.values()):
                 built = self._device.rebuild(self._kernel(event.id))
                 self._told(event.id, built, self._screening(event.id, built))
@@ -120,23 +130,28 @@ class Coordinator:
             self._crowned()
             self._close()
             self._confirm()
+            self._asking.finish()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
+            self._asking.collect()
             self._tell(Stopped("interrupted"))
             raise
         finally:
             self._device.close()
+            self._asking.close()
         return why
 
     def finished(self) -> str | None:
         """Why no further ask is made; None while there is budget. Starting kernels are judged in any case."""
-        cap = self._course.ledger.reached(self._state.wall_s + self._closing_s())
+        cap = self._asking.cap(self._wall_s() + self._closing_s())
         if cap == EVALUATIONS:
             return cap
         if self._state.next_ask <= self._strategy.seeds:
             return None
         if cap is not None:
             return cap
+        if self._asking.models_may_help:
+            return None
         if self._course.barren >= self._settings.patience:
             return "exhausted"
         return None if len(self._state.archive) else "no measured kernel to go on from"
@@ -146,8 +161,12 @@ class Coordinator:
         if self._device.separate:
             self._flow()
             return
+        self._asking.collect()
         self._watcher.doing("proposing and building")
-        events, kernels, ready = self._births(self._proposals())
+        if not (proposals := self._proposals()):
+            self._await()
+            return
+        events, kernels, ready = self._births(proposals)
         self._tell(*events, kernels=kernels)
         self._watcher.doing("judging")
         screenings = [(id, built, self._screening(id, built)) for id, built in ready]
@@ -188,10 +207,16 @@ class Coordinator:
         Every ask is made after a certain verdict, whatever the order of builds and screenings, so a seed
         decides it.
         """
+        self._asking.collect()
         while not self._stream.full and self._may_ask(
             ask := (self._stream.last_ask or self._state.next_ask - 1) + 1
         ):
-            self._stream.put(self._propose(ask, self._stream.batch()))
+            if (asked := self._asking.propose(ask, self._stream.batch())) is None:
+                break
+            self._stream.put(asked)
+        if self._stream.idle:
+            self._await()
+            return
         self._watcher.doing("proposing, building and judging")
         found = self._stream.built(self._meanwhile)
         if isinstance(found, Stillborn):
@@ -254,29 +279,20 @@ class Coordinator:
             size = min(size, self._settings.evaluations - spoken_for)
         if self._state.next_ask <= self._strategy.seeds:
             size = min(size, self._strategy.seeds + 1 - self._state.next_ask)
-        batch = Batch()
-        return [self._propose(self._state.next_ask + n, batch) for n in range(size)]
-
-    def _propose(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        asked = self._asked(ask, batch)
-        batch.add(asked, self._course)
-        return asked
-
-    def _asked(self, ask: int, batch: Batch) -> Stillborn | Birth:
-        draft = self._strategy.ask(ask, self._state, self._course, batch.tuned, batch.spent)
-        reason = draft.reason
-        for attempt in range(1, ATTEMPTS + 1):
-            if draft.proposal is None:
+        batch, found = Batch(), list[Stillborn | Birth]()
+        for n in range(size):
+            if (asked := self._asking.propose(self._state.next_ask + n, batch)) is None:
                 break
-            admission = self._device.admit(draft.proposal.kernel)
-            if isinstance(admission, Verdict):
-                reason = admission.reason
-                break
-            if admission.normal_sha not in batch.known and not self._state.seen(admission.normal_sha):
-                return draft, admission
-            reason = KNOWN_SOURCE
-            draft = self._strategy.onward(draft, self._state, self._course, attempt)
-        return _stillborn(draft, reason)
+            found.append(asked)
+        return found
+
+    def _await(self) -> None:
+        self._watcher.doing("waiting for a model")
+        self._asking.wait()
+
+    def _wall_s(self) -> float:
+        """Seconds that the run took, up to now."""
+        return self._state.wall_s + max(0.0, self._clock() - self._told_at)
 
     def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
         """A kernel on its way through the gate and the first timing; None where it was refused before."""
@@ -352,16 +368,12 @@ class Coordinator:
 
     def _tell(self, *events: Event, kernels: Sequence[Kernel] = ()) -> None:
         """The log first: what it does not hold has not happened."""
-        now = self._clock()
+        now = self._told_at = self._clock()
         self._log.append(*events, kernels=kernels, time=now)
         for event in events:
             self._state.apply(event, now)
             self._course.apply(event)
             self._watcher.told(event, self._state)
-
-
-def _stillborn(draft: Draft, reason: str) -> Stillborn:
-    return Stillborn(draft.ask, draft.operator, draft.parents, reason, model=draft.model)
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:
@@ -370,8 +382,9 @@ def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn
     numbers = configuration(kernel.source, kernel.language) if draft.operator == TUNE else ()
     reason = f"{why} as kernel {twin}"
     return Stillborn(
-        draft.ask, draft.operator, draft.parents, reason, admission.normal_sha, twin, numbers, draft.model
-    )
+        draft.ask, draft.operator, draft.parents, reason, admission.normal_sha, twin, numbers,
+        draft.model, draft.call,
+    )  # fmt: skip
 
 
 def _proposed(id: int, draft: Draft, admission: Admission, built: Built | Verdict) -> Proposed:
@@ -381,4 +394,5 @@ def _proposed(id: int, draft: Draft, admission: Admission, built: Built | Verdic
     return Proposed(
         draft.ask, id, kernel.sha, admission.normal_sha, kernel.language, draft.parents, draft.operator,
         draft.proposal.rationale, usage.tokens, usage.usd, usage.seconds, artifact, timed, draft.model,
+        draft.call,
     )  # fmt: skip

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 
 from evo.bandit import Bandit
+from evo.briefing import Lineages
+from evo.errands import Errands
 from evo.ledger import Ledger
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import State
@@ -28,6 +30,8 @@ class Course:
         ledger: what is spent.
 
     Attributes:
+        errands: what models were asked for.
+        lineages: what was tried on each kernel.
         due: roots of families with tune evaluations left, and how many.
         artifacts: machine code by hash, and the first kernel that has it.
         alike: work on the timed cases by hash, and the first kernel that was measured at it.
@@ -42,6 +46,7 @@ class Course:
     def __init__(self, state: State, tune_evaluations: int, bandit: Bandit, ledger: Ledger) -> None:
         self._state = state
         self.bandit, self.ledger = bandit, ledger
+        self.errands, self.lineages = Errands(), Lineages(state)
         self._grant = tune_evaluations
         self._proposed: dict[int, Proposed] = {}  # waiting for their verdict
         self._root: dict[int, int] = {}
@@ -62,6 +67,10 @@ class Course:
         """Take in an event that the state has taken in; constant time."""
         self.ledger.apply(event)
         self.bandit.apply(event, chosen=self._chosen(event))
+        self.errands.apply(event)
+        tuned = isinstance(event, Proposed) and event.operator == TUNE
+        if self.errands.begun and not tuned:  # else nobody asks for them
+            self.lineages.apply(event)
         match event:
             case Proposed():
                 self._propose(event)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from evo.profiles import roofline_line
 from fitness import machine, native
+from fitness.judging import passed_on
 from fitness.roofline import kept_rooflines
 from fitness.target import DeviceError
+from operators.agents.errors import SetupError
+from operators.agents.models import ModelSettings
+from operators.agents.probe import Probe, probe
 
 PACKAGES = ("evo", "operators", "fitness", "populations")
 OURS = "kernel-evo"
@@ -32,6 +38,18 @@ def examine(runs: Path = Path("runs")) -> list[Finding]:
     """Look at everything a CPU search needs; a few seconds, most of them for importing torch in a child."""
     found = [_cores(), _cache(), _compiler(), _sandbox(), _torch(), _owners(), _writable(runs)]
     return [*found, *_rooflines()]
+
+
+def models(named: Sequence[ModelSettings]) -> list[Finding]:
+    """Each asked one tiny thing."""
+    return [_model(probe(model, os.environ)) for model in named]
+
+
+def _model(found: Probe) -> Finding:
+    cure = None if found.works else "see docs/agents.md on models; a run with it is refused"
+    if not found.works and not isinstance(found.failure, SetupError):
+        cure = "it may pass: a run is not refused for it"
+    return Finding(f"model {found.model}", found.works, found.says, cure)
 
 
 def _cores() -> Finding:
@@ -64,7 +82,9 @@ def _sandbox() -> Finding:
 def _torch() -> Finding:
     """In a child of its own, as in a run: this process never imports torch."""
     code = "import torch; print(torch.__version__, torch.get_num_threads(), 'threads')"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=passed_on()
+    )
     if said.returncode == 0:
         return Finding("torch", True, said.stdout.strip())
     last = (said.stderr.strip().splitlines() or ["no message"])[-1]

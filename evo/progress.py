@@ -30,6 +30,9 @@ class Silent:
     def doing(self, what: str) -> None:
         """Nothing."""
 
+    def note(self, line: str) -> None:
+        """Nothing."""
+
     def __enter__(self) -> Silent:
         return self
 
@@ -65,6 +68,10 @@ class Lines:
         """Say it of what takes long; the rest is too fast for lines."""
         if what == CALIBRATING:
             self._say(what)
+
+    def note(self, line: str) -> None:
+        """Say it."""
+        self._say(line)
 
     def _say(self, line: str) -> None:
         with suppress(OSError):  # nobody reads any more, or the disk is full: no reason to end the search
@@ -102,12 +109,19 @@ class Panel:
             ("kernels", _counts(state)),
             ("best so far", described(state.best)),
         ]
+        if state.tokens:
+            self._rows.append(("models", f"{state.tokens} tokens, {state.usd:.4f} USD"))
         if search["evaluations"] is not None:
             self._rows.append(("kernels left", str(search["evaluations"] - state.evaluations)))
 
     def doing(self, what: str) -> None:
         """Keep it for the next drawing."""
         self._doing, self._since = what, time.monotonic()
+
+    def note(self, line: str) -> None:
+        """Say it above the panel."""
+        with suppress(OSError):
+            self._live.console.print(line, markup=False, highlight=False)
 
     def __enter__(self) -> Panel:
         self._live.start()

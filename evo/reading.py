@@ -19,7 +19,8 @@ def status(run: RunFolder, as_json: saying.Json = False) -> None:
 
     with populations.open(run) as opened:
         told = opened.status()
-    rows = [(key, _in_words(value)) for key, value in told.items()]
+    rows = [(key, _in_words(value)) for key, value in told.items() if key != "calls"]
+    rows += [("calls", line) for line in map(saying.calls, told["calls"])]
     saying.data(told, as_json, rows)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -37,6 +37,16 @@ def data(document: object, as_json: bool, rows: Iterable[Sequence[str]] = ()) ->
 def judged(kernels: int) -> str:
     """So many kernels judged, in words."""
     return f"{kernels} kernel{'' if kernels == 1 else 's'} judged"
+
+
+def calls(row: Mapping[str, Any]) -> str:
+    """A row of ``populations.Run.calls`` in words."""
+    doubts = [f"{row[name]} {name}" for name in ("failed", "estimated", "unknown", "open") if row[name]]
+    doubt = f" ({', '.join(doubts)})" if doubts else ""
+    cost = f", {row['usd']:.4g} USD" if row["usd"] else ""
+    count = f"{row['calls']} call{'' if row['calls'] == 1 else 's'}"
+    spent = f"{row['tokens']} tokens{cost}, {row['seconds']:.0f} s"
+    return f"{row['model']}, {row['operator']}: {count}{doubt}, {spent}"
 
 
 def noise_floor(noise: float) -> str:

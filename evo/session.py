@@ -15,15 +15,21 @@ from deap import base
 from pydantic import TypeAdapter
 
 import fitness
-from evo.arms import Weights
+from evo import models
+from evo.agency import Agency
+from evo.arms import Arm, Weights
 from evo.bandit import Bandit
+from evo.briefing import Briefing
+from evo.calls import Calls
+from evo.catalogue import entry
 from evo.coordinator import Coordinator, Watcher
 from evo.course import SEED, Course
+from evo.delegating import Delegation
 from evo.ledger import Caps, Ledger
 from evo.settings import Settings, SettingsError, checked
 from evo.starting import admitted, built_in, given
 from evo.strategy import Strategy
-from evo.toolset import LANGUAGES, SUFFIXES, compose, structure
+from evo.toolset import LANGUAGES, SUFFIXES, Mixture, compose, structure
 from fitness import machine
 from fitness.card import ProblemCard
 from fitness.target import DeviceError, Target
@@ -80,13 +86,14 @@ def start(
     language = LANGUAGES.get(target, "cpp")
     toolbox = toolbox or compose(language, settings)
     starting = [*given(seeds, language), *built_in(problem, language)]
+    speakers = models.opened(settings)
     path = _folder(run_dir, problem)
     told: dict[str, Any] = {"search": settings.model_dump(mode="json"), "sandboxed": sandboxed}
     opener = _opener(target, problem, path, settings.seed, sandboxed)
     opened: Target | None = None
     try:
         opened = opener()
-        kernels = admitted(opened, starting, problem, language)
+        kernels = admitted(opened, starting, problem, language, drafts=bool(settings.models))
         told["seeds"] = [asdict(seed.kernel) | {"rationale": seed.rationale} for seed in kernels]
         folders.make_folder(path, _toml({"problem": problem, "target": target, **told["search"]}))
         log = EventLog.create(path, Started(problem, target, settings.seed, told, asdict(opened.card)))
@@ -97,7 +104,7 @@ def start(
             shutil.rmtree(path, ignore_errors=True)
         raise
     with log:
-        _run(_coordinator(log, toolbox, settings, opener, watcher, opened), path)
+        _run(_coordinator(log, toolbox, settings, opener, watcher, speakers, opened), path)
     return path
 
 
@@ -116,17 +123,19 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
         begun = log.started()
         settings = checked(begun.settings["search"], f"settings of run {path}")
         toolbox = toolbox or compose(LANGUAGES.get(begun.target, "cpp"), settings)
+        speakers = models.opened(settings)
         opener = _opener(
             begun.target, begun.problem, path, begun.seed, begun.settings["sandboxed"], begun.card["sha"]
         )
-        _run(_coordinator(log, toolbox, settings, opener, watcher, None), path, resuming=True)
+        _run(_coordinator(log, toolbox, settings, opener, watcher, speakers), path, resuming=True)
     return path
 
 
 def replayed(log: EventLog, settings: Settings) -> tuple[State, Course]:
     """Population and course after all events of a log; no device, no operator."""
     state = State(log, settings.population, settings.per_structure, structure)
-    bandit, ledger = Bandit(Weights.of(settings)), Ledger(Caps.of(settings))
+    parallel = sum(model.parallel for model in settings.models)
+    bandit, ledger = Bandit(Weights.of(settings, max(1, parallel))), Ledger(Caps.of(settings))
     course = Course(state, settings.tune_evaluations, bandit, ledger)
     for record in log.records():
         state.apply(record.event, record.time)
@@ -150,17 +159,40 @@ def _coordinator(
     settings: Settings,
     opener: Callable[[], Target],
     watcher: Watcher,
-    target: Target | None,
+    speakers: models.Speakers,
+    target: Target | None = None,
 ) -> Coordinator:
+    for line in speakers.lines:
+        watcher.note(line)
     state, course = replayed(log, settings)
     assert state.started is not None
-    brief = _brief(TypeAdapter(ProblemCard).validate_python(state.started.card))
+    card = TypeAdapter(ProblemCard).validate_python(state.started.card)
+    brief = _brief(card)
     seeds = [
         Proposal(Kernel(seed["source"], seed["language"]), SEED, seed["rationale"])
         for seed in state.started.settings["seeds"]
     ]
-    strategy = Strategy(toolbox, settings, brief, seeds, _kernels(log, state))
-    return Coordinator(log, state, course, strategy, settings, opener, watcher, brief.cores, target)
+    kernel_of = _kernels(log, state)
+    strategy = Strategy(toolbox, settings, brief, seeds, kernel_of)
+    agency = None
+    if settings.models:
+        language = LANGUAGES.get(state.started.target, "cpp")
+        briefing = Briefing(
+            card,
+            language,
+            entry(card, state.started.target),
+            settings.seed,
+            kernel_of,
+            log.proposed,
+            log.verdict,
+        )
+        mutate = toolbox.mutate.func
+        structural = mutate.arms if isinstance(mutate, Mixture) else [Arm(getattr(mutate, "name", "mutate"))]
+        delegation = Delegation(settings, briefing, language, structural, strategy.select, kernel_of)
+        agency = Agency(delegation, Calls(log.folder, speakers.chats), speakers.probes)
+    return Coordinator(
+        log, state, course, strategy, settings, opener, watcher, brief.cores, target, agency=agency
+    )
 
 
 def _kernels(log: EventLog, state: State) -> Callable[[int], Kernel]:
@@ -237,6 +269,11 @@ def _toml(values: Mapping[str, Any]) -> str:
     """Flat settings as TOML; JSON's strings, numbers, lists and booleans are TOML's too."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, dict)]
     tables = [(key, value) for key, value in values.items() if isinstance(value, dict) and value]
+    for key, value in values.items():
+        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            lines.remove(f"{key} = {json.dumps(value)}")
+            for each in value:
+                lines += [f"\n[[{key}]]", *(f"{name} = {json.dumps(inner)}" for name, inner in each.items())]
     for key, table in tables:
         lines += [
             f"\n[{key}]",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from operators.agents.errors import BadModel
+from operators.agents.models import OPENAI_KEY, ModelSettings
 from populations.text import read_text
 
 
@@ -55,6 +58,7 @@ class Settings(BaseModel):
         patience: stop as "exhausted" after this many asks in a row that led to no evaluation.
         weights: per operator, 1.0 unless told; 0 switches it off.
         operators: further operators, each as "package.module:Name".
+        models: that agents speak to; none: structural operators alone. No two have one name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,6 +80,7 @@ class Settings(BaseModel):
     patience: int = Field(default=200, ge=1)
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()
+    models: tuple[ModelSettings, ...] = ()
 
 
 SHOWN = 60  # characters of a refused value
@@ -95,7 +100,8 @@ def settings(effort: Effort | str = Effort.QUICK, file: Path | None = None, **ov
     Args:
         effort: the preset.
         file: a TOML file with any of the keys of ``Settings``.
-        overrides: further values; those that are None are left out.
+        overrides: further values; those that are None are left out. ``models`` may be names, as
+            ``ModelSettings.parse`` reads them; a name alone may be that of a model in the file.
 
     Raises:
         SettingsError: an unknown key, a value out of range, a file that cannot be read.
@@ -107,6 +113,8 @@ def settings(effort: Effort | str = Effort.QUICK, file: Path | None = None, **ov
     where = str(file) if file else "settings"
     named = _read(file) if file else {}
     given = {key: value for key, value in overrides.items() if value is not None}
+    if "models" in given:
+        given["models"] = _named_models(given["models"], named.get("models", ()))
     if any(key in given for key in _BUDGETS):
         named = {key: value for key, value in named.items() if key not in _BUDGETS}
     if any(key in named or key in given for key in _BUDGETS):
@@ -126,6 +134,8 @@ def checked(values: Mapping[str, Any], where: str) -> Settings:
     for key, value in _numbers(values):
         if isinstance(value, bool):  # Python takes true for 1
             raise SettingsError(f"{where}: {key} = {str(value).lower()} must be a number")
+    if "models" in values:
+        values = {**values, "models": _models(values["models"], where)}
     try:
         return Settings.model_validate(dict(values))
     except ValidationError as error:
@@ -141,6 +151,57 @@ def nearest(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
+
+
+def _named_models(wanted: Any, configured: Any) -> list[Any]:
+    """What was named outright; one that the file describes, as the file does."""
+    tables = configured if isinstance(configured, list) else []
+    known = {each["name"]: each for each in tables if isinstance(each, dict) and "name" in each}
+    return [known.get(each, each) if isinstance(each, str) else each for each in wanted]
+
+
+def _models(values: Any, where: str) -> tuple[ModelSettings, ...]:
+    """Models from tables, or from texts as the command line takes them.
+
+    Raises:
+        SettingsError: one that cannot be meant, or two of one name.
+    """
+    if not isinstance(values, list | tuple):
+        raise SettingsError(f"{where}: models must be a list: write [[models]] over each one's settings")
+    found: dict[str, ModelSettings] = {}
+    for value in values:
+        model = _model(value, where)
+        if model.name in found:
+            raise SettingsError(
+                f"{where}: two models are named {model.name!r}: their costs could not be told apart"
+            )
+        found[model.name] = model
+    return tuple(found.values())
+
+
+def _model(value: Any, where: str) -> ModelSettings:
+    known = {each.name for each in fields(ModelSettings)}
+    try:
+        if isinstance(value, ModelSettings):
+            return value
+        if isinstance(value, str):
+            return ModelSettings.parse(value)
+        if not isinstance(value, Mapping):
+            raise SettingsError(f"{where}: a model is a table of settings, not {str(value)[:SHOWN]!r}")
+        for key in value:
+            if key not in known:
+                raise SettingsError(f"{where}: models: unknown key {key!r}{nearest(key, known)}")
+            if isinstance(value[key], bool):
+                raise SettingsError(f"{where}: models: {key} is no yes or no")
+        if "url" not in value and "key_env" not in value:
+            value = {**value, "key_env": OPENAI_KEY}
+        return TypeAdapter(ModelSettings).validate_python({"name": "", **value})
+    except BadModel as why:
+        raise SettingsError(f"{where}: {why}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{where}: models: {key} {_must(first['msg'])}") from None
 
 
 def _numbers(values: Mapping[str, Any]) -> list[tuple[str, object]]:

@@ -88,9 +88,20 @@ def drafted(card: ProblemCard) -> tuple[list[Start], str]:
 
 
 def admitted(
-    target: Target, starting: Sequence[Start], problem: str, language: str = "cpp"
+    target: Target,
+    starting: Sequence[Start],
+    problem: str,
+    language: str = "cpp",
+    drafts: bool = False,
 ) -> list[Proposal]:
     """The starting kernels, none twice; where there is no built-in one, a draft comes first.
+
+    Args:
+        target: admits and builds them.
+        starting: those that there are.
+        problem: its name or path.
+        language: of the kernels.
+        drafts: whether a model drafts the first kernels where there are none.
 
     Raises:
         SettingsError: there is none, or one that its owner has to mend first.
@@ -112,9 +123,9 @@ def admitted(
         if start.origin is Origin.GIVEN and not isinstance(built := target.build(admission), Built):
             raise SettingsError(f"{start.words}: {built.reason}; mend it, or leave it out")
         kernels.setdefault(admission.normal_sha, start.proposal)
-    if not kernels:
+    if not kernels and not drafts:
         raise SettingsError(
-            f"no starting kernel: {lacking}; give one with --seeds FILE "
+            f"no starting kernel: {lacking}; give one with --seeds FILE, or name a --model that writes one "
             f"(`kernel-evo problems {problem} --signature` prints its entry)"
         )
     return list(kernels.values())

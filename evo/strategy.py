@@ -32,6 +32,7 @@ class Draft:
         reason: why there is none.
         rng: the ask's generator, for going on from here.
         model: that the operator spoke to; None: it needs none.
+        call: whose answer it is; None: nobody was called.
     """
 
     ask: int
@@ -42,6 +43,7 @@ class Draft:
     reason: str = "no operator applies to this parent"
     tried: tuple[Tried, ...] | None = None  # of a tuner's draft: what it knew
     model: str | None = None
+    call: str | None = None
 
 
 class Strategy:
@@ -102,7 +104,7 @@ class Strategy:
             leader = (course.leader(root),)
             tried += [(self._with(leader[0], numbers), None) for numbers in course.idle_numbers.get(root, ())]
             return self._tune(Draft(ask, TUNE, leader, None, rng, "no other numbers to try", tuple(tried)))
-        parents = one, other = self._select(state, course, rng)
+        parents = one, other = self.select(state, course, rng)
         share = 0.0 if self._control is Control.NO_CROSSOVER else self._settings.crossover
         bandit = self._bandit(course)
         child: Proposal | None = None
@@ -150,7 +152,7 @@ class Strategy:
     def _bandit(self, course: Course) -> Bandit | None:
         return None if self._control is Control.RANDOM_OPERATOR else course.bandit
 
-    def _select(self, state: State, course: Course, rng: Random) -> tuple[int, int]:
+    def select(self, state: State, course: Course, rng: Random) -> tuple[int, int]:
         """Two parents, which may be the same."""
         if self._control in (Control.BEST_OF_N, Control.RANDOM_PARENT):
             ids = course.measured(seeds=self._control is Control.BEST_OF_N)

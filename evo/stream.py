@@ -34,14 +34,19 @@ class Batch:
         known: their hashes.
         tuned: those of tuning, by the root of their family.
         spent: roots of families that an ask found no numbers for.
+        calls: of models whose answers they are.
     """
 
     known: set[str] = field(default_factory=set)
     tuned: dict[int, list[Kernel]] = field(default_factory=dict)
     spent: set[int] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
 
     def add(self, asked: Stillborn | Birth, course: Course) -> None:
         """Take in an ask."""
+        call = asked.call if isinstance(asked, Stillborn) else asked[0].call
+        if call is not None:
+            self.calls.add(call)
         if isinstance(asked, Stillborn):
             if asked.operator == TUNE:
                 self.spent.add(course.root(asked.parents[0]))
@@ -78,6 +83,11 @@ class Stream:
     def full(self) -> bool:
         """Whether no more may be asked for now."""
         return len(self._asks) >= self._window
+
+    @property
+    def idle(self) -> bool:
+        """Whether none is under way."""
+        return not self._asks
 
     @property
     def last_ask(self) -> int | None:

@@ -27,6 +27,8 @@ def run_summary(run: Run) -> dict[str, Any]:
         "baselines": baselines(run.calibration),
         "export": exported(run.export_check(stand.best.id), stand.best.verdict) if stand.best else None,
         "ledger": status["ledger"],
+        "models": [model["name"] for model in run.settings["search"].get("models", ())],
+        "calls": status["calls"],
         "stopped": status["stopped"],
     }
 

@@ -26,6 +26,8 @@ def print_closing(run: Run, file: Path | None) -> None:
     stand, policy = standing(run), run.card["policy"]
     for case in _timed_cases(run):
         console.print(_speeds(run, stand, case, policy))
+    if calls := run.calls():
+        console.print(_calls(run, calls))
     for line in _sentences(run, stand, policy):
         console.print(line, soft_wrap=True)
     export = exported(run.export_check(stand.best.id), stand.best.verdict) if stand.best else None
@@ -113,6 +115,21 @@ def _console() -> Console:
     if not console.is_terminal:
         console.width = 110  # a log file has no width; folded cells are hard to read
     return console
+
+
+def _calls(run: Run, calls: list[dict[str, Any]]) -> Table:
+    """What models cost, by agent; how many calls nobody counted."""
+    table = Table(title="models", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("model", "agent", "calls", "failed", "tokens", "USD", "s", "not counted"):
+        table.add_column(column, justify="left" if column in ("model", "agent") else "right")
+    for row in calls:
+        doubtful = row["estimated"] + row["unknown"]
+        spent = (row["tokens"], f"{row['usd']:.4f}", f"{row['seconds']:.1f}")
+        cells = map(str, (row["calls"], row["failed"], *spent, doubtful))
+        table.add_row(row["model"], row["operator"], *cells)
+    total = run.ledger()
+    table.add_row("all", "", "", "", f"{total['tokens']:.0f}", f"{total['usd']:.4f}", "", "")
+    return table
 
 
 def _timed_cases(run: Run) -> list[str]:

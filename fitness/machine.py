@@ -87,7 +87,8 @@ def compiler() -> str:
     """
     try:
         ask = [str(compiler_path()), "--version"]
-        done = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=30)
+        seen = native.compilers_environment()
+        done = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=30, env=seen)
     except (OSError, subprocess.SubprocessError) as why:
         raise DeviceError(f"g++ does not run ({why}); install it: C++ kernels are built with it") from why
     return done.stdout.splitlines()[0] if done.stdout else "g++"

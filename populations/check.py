@@ -6,6 +6,7 @@ then the tables are rebuilt from the events and compared.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import tomllib
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from populations.events import (
     Stillborn,
     load,
 )
-from populations.folder import LOG, SETTINGS, RunError, require_run
+from populations.folder import CALLS, LOG, SETTINGS, RunError, require_run
 from populations.kernel import source_sha
 from populations.log import EventLog, unreadable
 from populations.projection import DERIVED, REBUILT, project, unusable_numbers
@@ -57,6 +58,7 @@ def check(folder: Path | str) -> list[str]:
             faults += history.faults
             faults += history.closing_faults()
             faults += _source_faults(log.db, history.sources)
+            faults += _call_faults(folder / CALLS, history.records)
             faults += _table_faults(log.db)
     except RunError as why:
         if not _damage(why.__cause__):
@@ -87,6 +89,7 @@ class _History:
         self._judged: dict[int, int] = {}  # id → event
         self._promoted: set[int] = set()
         self._calls: dict[str, bool] = {}  # call → whether it is settled
+        self.records: dict[str, str] = {}  # name of a file of a call → hash of what it holds
 
     def read(self, seq: int, kind: str, body: str) -> None:
         """Take in the next stored event."""
@@ -144,11 +147,15 @@ class _History:
                 if call in self._calls:
                     self._fault(f"Call {call} was reserved twice (event {seq}).")
                 self._calls.setdefault(call, False)
+                if event.request is not None:
+                    self.records[f"{call}.asked.json"] = event.request
             case Settled(call):
                 if self._calls.get(call, True):
                     why = "twice" if call in self._calls else "without having been reserved"
                     self._fault(f"Call {call} was settled {why} (event {seq}).")
                 self._calls[call] = True
+                if event.answer is not None:
+                    self.records[f"{call}.answer.json"] = event.answer
             case Resumed(count) if count != len(self._judged):
                 self._fault(
                     f"Event {seq} resumes at {count} evaluations, but {len(self._judged)} were judged."
@@ -218,6 +225,18 @@ def _source_faults(db: sqlite3.Connection, needed: dict[str, int]) -> Iterator[s
             yield f"The source {whose} was changed: its text does not have the hash {sha[:12]}."
     for sha, id in missing.items():
         yield f"The source of kernel {id} is missing: {sha[:12]}."
+
+
+def _call_faults(calls: Path, records: dict[str, str]) -> Iterator[str]:
+    """Requests to models and answers that are not what the events say."""
+    for name, sha in records.items():
+        try:
+            changed = hashlib.sha256((calls / name).read_bytes()).hexdigest() != sha
+        except OSError as why:
+            yield f"{calls.name}/{name} cannot be read: {why.strerror}."
+            continue
+        if changed:
+            yield f"{calls.name}/{name} was changed: it does not have the hash {sha[:12]}."
 
 
 def _table_faults(db: sqlite3.Connection) -> Iterator[str]:

@@ -63,6 +63,7 @@ class Proposed:
     artifact_sha: str | None = None
     timed_sha: str | None = None
     model: str | None = None  # the operator spoke to; what it cost is told by its calls
+    call: str | None = None  # whose answer it is
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Stillborn:
     twin: int | None = None
     numbers: tuple[int, ...] = ()
     model: str | None = None
+    call: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,9 @@ class Exported:
 class Reserved:
     """A call of a model is about to be made, and may cost so much at most; logged before it is made.
 
-    ``call`` is its name, unique in a run; ``again`` is an earlier call whose outcome nobody knows and that
-    this one repeats. Tokens and USD are those of all its attempts.
+    ``call`` is its name, unique in a run; ``ask`` the next ask when it was made (the ask that finds its
+    answer uses it); ``again`` an earlier call whose outcome nobody knows and that this one repeats. Tokens
+    and USD are those of all its attempts. ``request`` is the hash of what is sent, as RUN/calls keeps it.
     """
 
     call: str
@@ -122,6 +125,8 @@ class Reserved:
     tokens: int
     usd: float = 0.0
     again: str | None = None
+    parents: tuple[int, ...] = ()
+    request: str | None = None
 
 
 class Certainty(StrEnum):
@@ -134,13 +139,19 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True)
 class Settled:
-    """A call ended and cost so much; its reservation is lifted."""
+    """A call ended and cost so much; its reservation is lifted.
+
+    ``answer`` is the hash of what came back, as RUN/calls keeps it, None where nobody knows; ``failure`` the
+    kind of error that came instead of an answer.
+    """
 
     call: str
     tokens: int
     usd: float = 0.0
     seconds: float = 0.0
     certainty: Certainty = Certainty.COUNTED
+    answer: str | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True)

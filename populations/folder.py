@@ -2,6 +2,7 @@
 
     run.toml      the settings, frozen when the run was made
     run.db        the event log (SQLite, with run.db-wal and run.db-shm beside it while in use)
+    calls/        requests to models and their answers, one file each
     artifacts/    whatever else is worth keeping
     lock          held by the one process that may write
 
@@ -22,6 +23,7 @@ SETTINGS = "run.toml"
 LOG = "run.db"
 DRAFT = "run.db.new"  # the log until it is whole; left behind only by a process that died making it
 ARTIFACTS = "artifacts"
+CALLS = "calls"
 LOCK = "lock"
 FILES = (SETTINGS, LOG, f"{LOG}-wal", f"{LOG}-shm", LOCK)
 

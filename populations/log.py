@@ -25,6 +25,7 @@ from populations.events import Event, Judged, Promoted, Proposed, Started, dump,
 from populations.folder import FolderLock, RunError, make_folder, require_run
 from populations.kernel import Kernel
 from populations.projection import project, unusable_numbers
+from populations.verdict import Verdict
 
 _PAGE = 256  # events read at a time, so that a reader never holds the writer's log back for long
 
@@ -238,6 +239,16 @@ class EventLog:
         raise RunError(
             f"run {self.folder} has no kernel {id}: `kernel-evo top {self.folder}` lists the best ones"
         )
+
+    def verdict(self, id: int) -> Verdict | None:
+        """A kernel's latest verdict; None: not judged yet, or there is no such kernel."""
+        for (seq,) in self.query(
+            "SELECT verdict_seq FROM individuals WHERE id = ? AND verdict_seq NOTNULL", id
+        ):
+            event = self.event(seq)
+            if isinstance(event, Judged | Promoted):
+                return event.verdict
+        return None
 
     def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Rows of a SELECT over the tables of ``projection.SCHEMA``.

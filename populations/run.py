@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 # Claims first, each group by rank; at equal rank a general kernel, then the older.
 _SHORT = ("id", "speedup", "fitness", "operator", "promoted")
+_SETTLED = ("tokens", "usd", "seconds", "certainty", "failure")
+_SPENT = {
+    "calls": "count(certainty)",
+    "tokens": "coalesce(sum(tokens), 0)",
+    "usd": "total(usd)",
+    "seconds": "total(seconds)",
+    "estimated": "count(*) FILTER (WHERE certainty = 'estimated')",
+    "unknown": "count(*) FILTER (WHERE certainty = 'unknown')",
+    "failed": "count(failure)",
+    "open": "count(*) FILTER (WHERE certainty IS NULL)",
+}  # of calls, in SQL
 _BEST_FIRST = "promoted AND fitness IS NOT NULL DESC, rank DESC, general IS TRUE DESC, id"
 
 
@@ -248,7 +259,27 @@ class Run:
             "best": best and {name: getattr(best, name) for name in _SHORT},
             "seed_best": seed_best,
             "ledger": self.ledger(),
+            "calls": self.calls(),
         }
+
+    def calls(self) -> list[dict[str, Any]]:
+        """What models were called for, a row for each model and operator.
+
+        Each has ``model``, ``operator``, ``calls`` that ended, ``tokens``, ``usd``, ``seconds``; how many
+        calls were ``estimated`` or ``unknown`` and not counted by the server; how many ``failed`` or are
+        ``open``.
+        """
+        names = ("model", "operator", *_SPENT)
+        told = "SELECT {} FROM events WHERE kind = '{}'"
+        fields = {"reserved": ("call", "model", "operator"), "settled": ("call", *_SETTLED)}
+        one, other = (
+            told.format(", ".join(f"json_extract(body, '$.{name}') AS {name}" for name in wanted), kind)
+            for kind, wanted in fields.items()
+        )
+        columns = ", ".join(("model", "operator", *_SPENT.values()))
+        query = f"SELECT {columns} FROM ({one}) LEFT JOIN ({other}) USING (call)"
+        rows = self.log.query(f"{query} GROUP BY model, operator ORDER BY model, operator")
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def ledger(self) -> dict[str, float]:
         """What was spent: evaluations, wall_s (while a process was at it), device_s, tokens, usd."""

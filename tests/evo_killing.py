@@ -28,6 +28,7 @@ def main() -> None:
         "evo.summary",
         "fitness.testing",
         "deap.tools",
+        "openai.resources.chat.completions",
     ):
         importlib.import_module(module)
     from evo.command import run_command_line

@@ -12,9 +12,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from chat_server import Body, serving
+from test_evo_agents import author
 
 import populations
-from populations.events import Judged, Proposed, Stillborn
+from populations.events import Certainty, Judged, Proposed, Reserved, Settled, Stillborn
 
 INSTANT = "fitness.testing:InstantTarget"
 KILLS = 45
@@ -121,6 +123,39 @@ def test_killing_a_stream_of_asks_at_15_random_moments_loses_and_doubles_nothing
         with populations.open(path) as run:
             judged = [record.event.id for record in run.log.records() if isinstance(record.event, Judged)]
         assert judged == list(range(1, EVALUATIONS + 1))
+
+
+def test_killing_a_run_with_requests_open_uses_every_answer_once_and_asks_again_at_most_once(
+    tmp_path: Path, launch: Launch
+) -> None:
+    rng, path, kills = Random(8), tmp_path / "run", 0
+
+    def answer(body: Body) -> str:
+        time.sleep(0.03)
+        return author(body)
+
+    with serving(answer) as server:
+        words = ["--model", f"small@{server.url}"]
+        while not (path / "run.db").exists() or kills < 8:
+            arguments = resume(path) if (path / "run.db").exists() else [*begin(path, budget=100_000), *words]
+            assert launch(arguments, rng.uniform(0.3, 1.2)) == -signal.SIGKILL
+            kills += 1
+        sent = len(server.requests)
+    with populations.open(path) as run:
+        events = [record.event for record in run.log.records()]
+    reserved = {each.call: each for each in events if isinstance(each, Reserved)}
+    settled = [each for each in events if isinstance(each, Settled)]
+    used = [each.call for each in events if isinstance(each, Proposed | Stillborn) and each.call is not None]
+    again = [each.again for each in reserved.values() if each.again is not None]
+    unknown = {each.call for each in settled if each.certainty is Certainty.UNKNOWN}
+    assert populations.check(path) == []
+    assert used and len(used) == len(set(used))
+    assert again and len(again) == len(set(again)) and set(again) <= unknown
+    assert not {each for each in again if reserved[each].again}, "a repetition is not repeated"
+    assert not unknown & set(used)
+    assert all(each.answer for each in settled if each.call in used)
+    # Each was sent once; of the one that the last kill met nobody knows, nor of each launch's probe.
+    assert sent <= len(reserved) + kills + 1
 
 
 @pytest.mark.judge

@@ -85,3 +85,33 @@ def test_an_unknown_effort_names_the_known_ones() -> None:
 def test_settings_survive_the_log() -> None:
     chosen = settings(weights={"unroll": 2.0}, evaluations=4)
     assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
+
+
+MODEL = '[[models]]\nname = "small"\nurl = "http://127.0.0.1:8000/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('models = "small"\n', r"models must be a list"),
+        ("models = [3]\n", r"a model is a table of settings, not '3'"),
+        (f"{MODEL}prize_in = 1\n", r"models: unknown key 'prize_in'; did you mean 'price_in'\?"),
+        (f"{MODEL}parallel = true\n", r"models: parallel is no yes or no"),
+        (f'{MODEL}context = "wide"\n', r"models: context must be a valid integer"),
+        (f"{MODEL}price_in = 1\n", r"give both price_in and price_out"),
+        (f"{MODEL}{MODEL}", r"two models are named 'small'"),
+        ('[[models]]\nurl = "http://127.0.0.1:8000/v1"\n', r"a model needs a name"),
+    ],
+)
+def test_a_model_that_cannot_be_meant_is_refused_in_a_line(text: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=rf"settings\.toml: {why}|settings\.toml: model .*{why}"):
+        settings(file=written(tmp_path, text))
+
+
+def test_a_name_on_the_command_line_is_the_model_that_the_file_describes(tmp_path: Path) -> None:
+    file = written(tmp_path, f'{MODEL}parallel = 7\n[[models]]\nname = "gpt-5"\n')
+    assert [model.name for model in settings(file=file).models] == ["small", "gpt-5"]
+    small, other = settings(file=file, models=["small", "other@http://127.0.0.1:9000/v1"]).models
+    assert (small.parallel, small.key_env, other.url) == (7, None, "http://127.0.0.1:9000/v1")
+    assert settings(file=file, models=["gpt-5"]).models[0].key_env == "OPENAI_API_KEY"
+    assert settings(file=file).models == checked(settings(file=file).model_dump(mode="json"), "here").models

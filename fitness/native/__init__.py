@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fitness.target import DeviceError
 
+COMPILERS_SEE = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")  # of the environment: no keys
 FLAGS = ("-O2", "-std=gnu11", "-fopenmp", "-Wl,-z,relro,-z,now")
 SOURCES = Path(__file__).parent
 
@@ -130,10 +131,16 @@ def _has_home() -> bool:
         return False
 
 
+def compilers_environment() -> dict[str, str]:
+    """What of this process's environment a compiler that we call outside of the sandbox gets to see."""
+    return {name: os.environ[name] for name in COMPILERS_SEE if name in os.environ}
+
+
 @cache
 def _gcc_version() -> bytes:
+    ask, seen = ["gcc", "--version"], compilers_environment()
     try:
-        return subprocess.run(["gcc", "--version"], capture_output=True, check=True, timeout=30).stdout
+        return subprocess.run(ask, capture_output=True, check=True, timeout=30, env=seen).stdout
     except (OSError, subprocess.SubprocessError) as why:
         raise DeviceError(f"gcc does not run ({why}); install it: C++ kernels are built with it") from why
 
@@ -144,7 +151,11 @@ def _compile(source: Path, path: Path, flags: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
         done = subprocess.run(
-            ["gcc", *flags, str(source), "-o", str(made), "-ldl"], capture_output=True, text=True, timeout=120
+            ["gcc", *flags, str(source), "-o", str(made), "-ldl"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=compilers_environment(),
         )
         if done.returncode != 0:
             first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])

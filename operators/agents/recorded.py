@@ -100,6 +100,32 @@ def request_key(
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
+def request(
+    call: str,
+    settings: ModelSettings,
+    messages: Sequence[Message],
+    tools: Sequence[Tool] = (),
+    limit: int | None = None,
+) -> Asked:
+    """The record of a request that is about to be made.
+
+    Args:
+        call: its name, unique in a run.
+        settings: the model.
+        messages, tools, limit: as for ``Chat.ask``.
+    """
+    return Asked(
+        call,
+        settings.name,
+        request_key(settings.name, messages, tools, limit),
+        chat.to_json(messages),
+        [tool.to_json() for tool in tools],
+        limit,
+        reservation(settings, messages, tools, limit),
+        settings.attempts,
+    )
+
+
 class Recorded:
     """A ``Chat`` that tells of every request before it is sent, and of what came back before it is used.
 
@@ -121,13 +147,10 @@ class Recorded:
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), limit: int | None = None
     ) -> Answer:
         """See ``Chat``."""
-        settings = self.settings
         self._asked += 1
-        call, key = f"{self._call}.{self._asked}", request_key(settings.name, messages, tools, limit)
-        told = [tool.to_json() for tool in tools]
-        reserved = reservation(settings, messages, tools, limit)
-        shown = chat.to_json(messages)
-        self._record(Asked(call, settings.name, key, shown, told, limit, reserved, settings.attempts))
+        asked = request(f"{self._call}.{self._asked}", self.settings, messages, tools, limit)
+        call, key = asked.call, asked.key
+        self._record(asked)
         try:
             answer = self._chat.ask(messages, tools, limit)
         except ChatError as why:

@@ -7,13 +7,15 @@ offer.reason         why there is none
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from operators.agents import answers, edits, prompts
 from operators.agents.answers import Unread, Written
-from operators.agents.chat import Answer, Chat
+from operators.agents.chat import Answer, Chat, Message
 from operators.agents.context import AgentBrief
+from operators.agents.fitting import Fitted, TooLong, fitted
+from operators.agents.models import ModelSettings
 from operators.agents.offer import Offer, asked
 from operators.proposal import Proposal
 from populations.kernel import Kernel
@@ -57,23 +59,48 @@ class Writer:
         Raises:
             ValueError: another number of parents.
         """
-        if len(brief.parents) != self.arity:
-            raise ValueError(f"{self.name} takes {self.arity} parents, not {len(brief.parents)}")
-        template = self.name.removeprefix("agent_")
+        self._check(brief)
         return asked(
             chat,
             brief,
-            lambda less: prompts.conversation(template, less),
-            lambda answer: self._child(answer, brief, chat.settings.name),
+            self._conversation,
+            lambda answer: self.child(answer, brief, chat.settings.name),
             self.keeps,
         )
 
-    def _child(self, answer: Answer, brief: AgentBrief, model: str) -> Proposal | Unread:
+    def prompt(self, brief: AgentBrief, model: ModelSettings) -> Fitted | TooLong:
+        """The question alone, for whoever sends it elsewhere or later.
+
+        Args:
+            brief: with as many parents as ``arity``.
+            model: whose context it has to fit.
+
+        Raises:
+            ValueError: another number of parents.
+        """
+        self._check(brief)
+        return fitted(self._conversation, brief, model, keeps=self.keeps)
+
+    def child(self, answer: Answer, brief: AgentBrief, model: str) -> Proposal | Unread:
+        """What an answer to ``prompt`` comes to.
+
+        Args:
+            answer: of the model.
+            brief: of it only language, entry and the parents' sources count.
+            model: its name.
+        """
         made = self.read(answer, brief)
         if isinstance(made, Unread):
             return made
         why = made.rationale or f"{model} gave no reason"
         return Proposal(Kernel(made.source, brief.language), self.name, why, answer.spent.usage)
+
+    def _check(self, brief: AgentBrief) -> None:
+        if len(brief.parents) != self.arity:
+            raise ValueError(f"{self.name} takes {self.arity} parents, not {len(brief.parents)}")
+
+    def _conversation(self, brief: AgentBrief) -> Sequence[Message]:
+        return prompts.conversation(self.name.removeprefix("agent_"), brief)
 
     def read(self, answer: Answer, brief: AgentBrief) -> Written | Unread:
         """The source in an answer."""

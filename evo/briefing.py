@@ -1,0 +1,180 @@
+"""What an agent is told: the card, the parents with their verdicts, and what was tried on their lineage.
+
+Cases that are held out are left out here, and what a verdict says of them in ``operators.agents.hearing``. Of
+derived cases a half is shown, which the run's seed decides.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from evo.profiles import static_lines
+from fitness import machine
+from fitness.card import Case, ProblemCard, TensorSpec
+from operators.agents import problem
+from operators.agents.context import AgentBrief, Parent, ShownCase, Tried
+from operators.agents.hearing import told
+from populations.calibration import Calibration
+from populations.events import Event, Judged, Proposed
+from populations.kernel import Kernel
+from populations.state import State
+from populations.text import read_text
+from populations.verdict import Outcome, Verdict
+
+REMEMBERED = 6  # attempts on a parent that its next agent is told of
+
+
+class Lineages:
+    """What was tried on each kernel and led nowhere: a fold over events.
+
+    Args:
+        state: the population; each event is applied to it first.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._proposed: dict[int, Proposed] = {}
+        self._tried: dict[int, deque[Tried]] = defaultdict(lambda: deque(maxlen=REMEMBERED))
+
+    def apply(self, event: Event) -> None:
+        """Take in an event."""
+        match event:
+            case Proposed():
+                self._proposed[event.id] = event
+            case Judged(id, verdict):
+                born = self._proposed.pop(id, None)
+                if born and born.parents and (outcome := self._outcome(born, verdict)) is not None:
+                    one = Tried(id, born.operator, born.rationale, outcome)
+                    for parent in born.parents:
+                        self._tried[parent].append(one)
+
+    def of(self, parents: Sequence[int]) -> tuple[Tried, ...]:
+        """Without success, oldest first."""
+        found = {one.id: one for parent in parents for one in self._tried.get(parent, ())}
+        return tuple(found[id] for id in sorted(found))[-REMEMBERED:]
+
+    def _outcome(self, born: Proposed, verdict: Verdict) -> str | None:
+        """Why it was no success; None: it was one, or nothing is known."""
+        if verdict.status < Outcome.LOWERED:
+            return f"{verdict.status} at {verdict.stage}"
+        before = [rank for rank in map(self._state.rank, born.parents) if rank is not None]
+        if verdict.rank is None or not before or verdict.rank > max(before):
+            return None
+        return "not faster"
+
+
+class Briefing:
+    """Makes briefs.
+
+    Args:
+        card: the problem.
+        language: of the kernels.
+        signature: the entry they must have.
+        seed: decides which derived cases are shown.
+        kernel_of, proposed, verdict_of: of an individual, wherever they are.
+    """
+
+    def __init__(
+        self,
+        card: ProblemCard,
+        language: str,
+        signature: str,
+        seed: int,
+        kernel_of: Callable[[int], Kernel],
+        proposed: Callable[[int], Proposed],
+        verdict_of: Callable[[int], Verdict | None],
+    ) -> None:
+        self._card, self._language, self._signature = card, language, signature
+        self._cases = [case for case in card.cases if _is_shown(case, seed)]
+        self._hidden = [case.name for case in card.cases if case not in self._cases]
+        self._reference = _reference(card)
+        self._kernel_of, self._proposed, self._verdict_of = kernel_of, proposed, verdict_of
+
+    def of(
+        self,
+        parents: Sequence[int],
+        calibration: Calibration | None,
+        failures: tuple[Tried, ...] = (),
+        direction: str = "",
+    ) -> AgentBrief:
+        """All that an agent may know.
+
+        Args:
+            parents: ids.
+            calibration: for the hardware's floor.
+            failures: what was tried on them.
+            direction: what to explore.
+        """
+        floors = _floors(self._card, calibration)
+        return AgentBrief(
+            language=self._language,
+            problem=self._card.name,
+            summary=self._card.summary,
+            reference=self._reference,
+            signature=self._signature,
+            tolerance=self._card.tolerance,
+            facts=tuple(facts(self._language, calibration).items()),
+            cases=tuple(map(_shown, self._cases)),
+            floor=self._floor(floors),
+            parents=tuple(self._parent(id, floors) for id in parents),
+            failures=failures,
+            direction=direction,
+        )
+
+    def _parent(self, id: int, floors: dict[str, float]) -> Parent:
+        born, verdict = self._proposed(id), self._verdict_of(id)
+        shown = [case.name for case in self._cases]
+        heard = told(verdict, shown, self._hidden, floors) if verdict else None
+        profile = "\n".join(static_lines(verdict.profile)) if verdict else ""
+        return Parent(id, self._kernel_of(id), born.operator, born.rationale, heard, profile)
+
+    def _floor(self, floors: dict[str, float]) -> str:
+        lines = [
+            f"{case.bytes / 1e6:.3g} MB have to move: {floors[case.name] * 1e6:.3g} µs on {case.name}"
+            for case in self._cases
+            if case.timed and case.name in floors
+        ]
+        return "; ".join(lines)
+
+
+def facts(language: str, calibration: Calibration | None) -> dict[str, str]:
+    """What authors of kernels should know of the target, by name."""
+    if language == "cpp":
+        return {
+            "cores": str(machine.cores()),
+            "vector registers": f"{machine.vector_bytes()} bytes",
+            "last-level cache": f"{machine.cache_bytes() >> 20} MiB",
+        }
+    return dict(calibration.machine) if calibration else {}
+
+
+def _is_shown(case: Case, seed: int) -> bool:
+    if case.held_out:
+        return False
+    return not case.derived or case.timed or Random(f"{seed}:{case.name}").random() < 0.5
+
+
+def _shown(case: Case) -> ShownCase:
+    read = tuple(map(_spec, case.inputs + case.parameters))
+    return ShownCase(case.name, read, tuple(map(_spec, case.outputs)), case.distribution, case.timed)
+
+
+def _spec(spec: TensorSpec) -> str:
+    return f"{spec.name}: {spec.dtype}{list(spec.shape)}"
+
+
+def _floors(card: ProblemCard, calibration: Calibration | None) -> dict[str, float]:
+    found = calibration.floors if calibration else ()
+    return {floor.case: floor.seconds for floor in found if floor.policy == card.policy}
+
+
+def _reference(card: ProblemCard) -> str:
+    """The problem's file as agents may see it; "" where there is none to read."""
+    path = Path(card.path)
+    try:
+        return problem.shown(read_text(path), card.given.constants) if path.is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

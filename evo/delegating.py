@@ -1,0 +1,177 @@
+"""What models are asked next: an agent, a model and parents, chosen by the same bandit as the rewrites.
+
+A request waits beside the loop and takes an evaluation only once it is answered. So an agent is asked where
+it draws better than a rewrite that is taken at random, and a model of which a request is free is never kept
+from work by the many rewrites there are. Only the state and the number of the ask decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from evo.arms import Arm
+from evo.bandit import Bandit, shuffled
+from evo.briefing import Briefing
+from evo.course import Course
+from evo.settings import Control, Settings
+from operators.agents.answers import Unread
+from operators.agents.chat import Message
+from operators.agents.context import AgentBrief
+from operators.agents.fitting import TooLong
+from operators.agents.models import ModelSettings
+from operators.agents.recorded import Answered, Failed
+from operators.agents.writers import APPROACHES, WRITERS, Cross, Draft, Edit, Repair, Writer
+from operators.proposal import Proposal
+from populations.kernel import Kernel
+from populations.state import State
+
+LONG = 120  # lines from which a kernel is edited and not only rewritten
+ROUNDS = 2  # of drafts by every approach, while nothing is measured
+AGENTS: dict[str, Writer] = {writer.name: writer for writer in WRITERS}
+Select = Callable[[State, Course, Random], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to send: to whom, for which agent, about which kernels."""
+
+    operator: str
+    model: ModelSettings
+    parents: tuple[int, ...]
+    messages: tuple[Message, ...]
+
+
+class Delegation:
+    """Chooses questions and reads answers.
+
+    Args:
+        settings: models, weights, seed.
+        briefing: makes what agents are told.
+        language: of the kernels.
+        structural: the arms that need no model.
+        select: two parents, which may be the same.
+        kernel_of: the kernel of an individual.
+
+    Attributes:
+        too_long: models that a prompt was too long for, and by how much.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        briefing: Briefing,
+        language: str,
+        structural: Sequence[Arm],
+        select: Select,
+        kernel_of: Callable[[int], Kernel],
+    ) -> None:
+        self._settings, self._briefing, self._language = settings, briefing, language
+        self._structural, self._select, self._kernel_of = structural, select, kernel_of
+        self.too_long: dict[str, str] = {}
+        self._agents = [agent for agent in WRITERS if settings.weights.get(agent.name, 1.0) > 0]
+
+    def models(self, course: Course) -> list[ModelSettings]:
+        """Those that are not left alone."""
+        errands = course.errands
+        return [each for each in self._settings.models if errands.off(each.name, each.parallel) is None]
+
+    def question(
+        self, ask: int, state: State, course: Course, needed: bool, left_s: float
+    ) -> Question | None:
+        """What a model is asked now, if anything.
+
+        Args:
+            ask: the next ask's number.
+            state, course: what is known.
+            needed: whether nothing but a model can go on.
+            left_s: seconds until answers are of no use any more.
+
+        Returns:
+            None: no model is free, no agent applies, or a rewrite is worth more.
+        """
+        errands = course.errands
+        under_way = [errand.model for errand in errands.open.values()]
+        free = [
+            each
+            for each in self.models(course)
+            if under_way.count(each.name) < each.parallel and errands.usual_s(each.name) < left_s
+        ]
+        if not free or len(errands.arrived) >= sum(each.parallel for each in self._settings.models):
+            return None
+        rng = Random(f"{self._settings.seed}:{ask}:{errands.begun}")
+        arms = [Arm(agent.name, model.name) for agent in self._agents for model in free]
+        rival = [rng.choice(self._structural)] if self._structural and len(state.archive) else []
+        every = [*arms, *([] if needed else rival)]
+        for position in self._order(every, rng, course.bandit):
+            if position >= len(arms):
+                return None
+            agent = AGENTS[arms[position].operator]
+            if (parents := self._parents(agent, state, course, rng)) is not None:
+                model = next(each for each in free if each.name == arms[position].model)
+                question = self._asked(agent, model, parents, state, course)
+                if question is not None:
+                    return question
+        return None
+
+    def read(self, operator: str, parents: Sequence[int], answer: Answered | Failed) -> Proposal | str:
+        """What an answer comes to, or why to nothing, in one line.
+
+        Args:
+            operator: name of the agent.
+            parents: ids.
+            answer: as it was stored.
+        """
+        if isinstance(answer, Failed):
+            return answer.reason
+        agent = AGENTS.get(operator)
+        if agent is None:
+            return f"this version knows no agent {operator!r}"
+        brief = self._briefing.of(parents, None)
+        made = agent.child(answer.answer, brief, answer.answer.model or "the model")
+        return made.reason if isinstance(made, Unread) else made
+
+    def _asked(
+        self, agent: Writer, model: ModelSettings, parents: tuple[int, ...], state: State, course: Course
+    ) -> Question | None:
+        brief = self._brief(agent, parents, state, course)
+        prompt = agent.prompt(brief, model)
+        if isinstance(prompt, TooLong):
+            self.too_long.setdefault(model.name, f"{agent.name}: {prompt.reason}")
+            return None
+        return Question(agent.name, model, parents, prompt.messages)
+
+    def _brief(self, agent: Writer, parents: tuple[int, ...], state: State, course: Course) -> AgentBrief:
+        direction = ""
+        if isinstance(agent, Draft):
+            approaches = APPROACHES.get(self._language, ("",))
+            direction = approaches[course.errands.drafts % len(approaches)]
+        return self._briefing.of(parents, state.calibration, course.lineages.of(parents), direction)
+
+    def _parents(self, agent: Writer, state: State, course: Course, rng: Random) -> tuple[int, ...] | None:
+        """Whom the agent may start from; None: it does not apply."""
+        if isinstance(agent, Draft):
+            return () if course.errands.drafts < self._drafts(state) else None
+        if isinstance(agent, Repair):
+            return tuple(course.errands.repairable()[:1]) or None
+        if not len(state.archive):
+            return None
+        one, other = self._select(state, course, rng)
+        if isinstance(agent, Cross):
+            crossed = one != other and self._settings.control is not Control.NO_CROSSOVER
+            return (one, other) if crossed else None
+        if isinstance(agent, Edit) and self._kernel_of(one).source.count("\n") < LONG:
+            return None
+        return (one,)
+
+    def _drafts(self, state: State) -> int:
+        """How many first kernels are asked for: one by each approach, more where none can be measured."""
+        approaches = len(APPROACHES.get(self._language, ("",)))
+        return approaches if len(state.archive) else ROUNDS * approaches
+
+    def _order(self, arms: Sequence[Arm], rng: Random, bandit: Bandit) -> list[int]:
+        weights = [self._settings.weights.get(arm.operator, 1.0) for arm in arms]
+        if self._settings.control is Control.RANDOM_OPERATOR:
+            return shuffled(weights, rng)
+        return bandit.order(arms, rng, weights)

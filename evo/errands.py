@@ -1,0 +1,145 @@
+"""What models were asked for and what came of it: a fold over events, so a resumed run knows it too.
+
+An *errand* is one question to a model on behalf of an agent. It begins with ``Reserved``; with ``Settled``
+its answer is in RUN/calls and has *arrived*; the ask that uses it ends it. An errand whose outcome nobody
+knows is over, and may be sent again once (``evo.ledger``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from statistics import median
+
+from operators.agents.writers import Draft, Repair
+from populations.events import Certainty, Event, Judged, Proposed, Reserved, Resumed, Settled, Stillborn
+from populations.verdict import Outcome
+
+PROBE = "probe"  # the operator of the call that tells whether a model is there
+IN_A_ROW = 8  # requests that fail one after the other, beyond those under way, until a model is left alone
+RECENT = 16  # answers that tell how long one takes
+BACKLOG = 64  # failed kernels that are kept for repair
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One question to a model, or its answer."""
+
+    call: str
+    operator: str
+    model: str
+    parents: tuple[int, ...]
+
+
+class Errands:
+    """What is under way, what arrived, and what is left to do.
+
+    Attributes:
+        open: errands whose answers are not there, by call.
+        arrived: those whose answers wait for an ask, oldest first.
+        begun: how many calls there were, probes included.
+        drafts: first kernels that were asked for, without failures.
+        lost: errands whose outcome nobody knows, by call.
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[str, Errand] = {}
+        self.arrived: dict[str, Errand] = {}
+        self.lost: dict[str, Errand] = {}
+        self.begun = 0
+        self.drafts = 0
+        self._born: dict[int, Proposed] = {}  # of agents, or to start from, and not judged yet
+        self._broken: dict[int, int] = {}  # failed kernel that may be repaired → the one it began with
+        self._repairs: Counter[int] = Counter()  # attempts, by the kernel that a chain began with
+        self._began: dict[int, int] = {}  # a repaired child → that kernel
+        self._failures: Counter[str] = Counter()  # in a row, by model
+        self._took: dict[str, deque[float]] = {}  # seconds, of late, by model
+        self._latest: dict[str, str] = {}  # kind of failure, by model
+
+    def apply(self, event: Event) -> None:
+        """Take in an event."""
+        match event:
+            case Reserved():
+                self.begun += 1
+                if event.operator != PROBE:
+                    self._begin(Errand(event.call, event.operator, event.model, event.parents))
+            case Settled():
+                self._settle(event)
+            case Proposed() | Stillborn():
+                if event.call is not None:
+                    self.arrived.pop(event.call, None)
+                if isinstance(event, Proposed) and (event.call is not None or not event.parents):
+                    self._born[event.id] = event
+            case Judged(id, verdict) if id in self._born:
+                self._judge(self._born.pop(id), verdict.status)
+            case Resumed():  # somebody may have mended what was wrong
+                self._failures.clear()
+
+    def repairable(self) -> list[int]:
+        """Failed kernels of agents, or to start from, newest first, that are worth another attempt; none is
+        under way for them."""
+        under_way = {
+            parent
+            for errand in (*self.open.values(), *self.arrived.values())
+            if errand.operator == Repair.name
+            for parent in errand.parents
+        }
+        return [id for id in reversed(self._broken) if id not in under_way]
+
+    def off(self, model: str, parallel: int) -> str | None:
+        """Why a model is left alone; None: it is not.
+
+        Args:
+            model: its name.
+            parallel: requests that may be under way at once, which one fault may end together.
+        """
+        if (failed := self._failures[model]) < IN_A_ROW + parallel:
+            return None
+        return f"{failed} requests in a row failed, the last one as {self._latest[model]}"
+
+    def usual_s(self, model: str) -> float:
+        """Seconds that an answer of this model takes, as of late; 0 where none came yet."""
+        took = self._took.get(model)
+        return median(took) if took else 0.0
+
+    def _begin(self, errand: Errand) -> None:
+        self.open[errand.call] = errand
+        self.drafts += errand.operator == Draft.name
+        if errand.operator == Repair.name:
+            self._attempt(errand.parents[0])
+
+    def _settle(self, event: Settled) -> None:
+        errand = self.open.pop(event.call, None)
+        if errand is None:
+            return  # a probe
+        if event.certainty is Certainty.UNKNOWN:
+            self.drafts -= errand.operator == Draft.name
+            self.lost[errand.call] = errand
+            return
+        self.arrived[errand.call] = errand
+        self._took.setdefault(errand.model, deque(maxlen=RECENT)).append(event.seconds)
+        if event.failure is None:
+            self._failures[errand.model] = 0
+        else:
+            self._failures[errand.model] += 1
+            self._latest[errand.model] = event.failure
+            self.drafts -= errand.operator == Draft.name
+
+    def _attempt(self, id: int) -> None:
+        """One more repair of a chain; the last one that it is worth takes the kernel off the list."""
+        first = self._broken.get(id, id)
+        self._repairs[first] += 1
+        if self._repairs[first] >= Repair.attempts:
+            self._broken.pop(id, None)
+
+    def _judge(self, born: Proposed, status: Outcome) -> None:
+        first = born.id
+        if born.operator == Repair.name:
+            parent = born.parents[0]
+            first = self._began.get(parent, parent)
+            self._broken.pop(parent, None)  # its child is nearer, or the end of it
+            self._began[born.id] = first
+        if status < Outcome.LOWERED and self._repairs[first] < Repair.attempts:
+            self._broken[born.id] = first
+            while len(self._broken) > BACKLOG:
+                del self._broken[next(iter(self._broken))]
