@@ -118,7 +118,7 @@ def test_a_draft_is_mutated_repaired_and_crossed_on_the_cpu_and_no_process_gets_
     problem.write_text(PROBLEM)
     with serving(author) as server:
         model = speak(server, key_env="SMALL_KEY")
-        chosen = settings(evaluations=7, minutes=8.0, patience=300, finalists=1, models=[model])
+        chosen = settings(evaluations=7, patience=300, finalists=1, models=[model])
         path = session.start(
             str(problem), chosen, watchman, target="cpu", run_dir=tmp_path / "run", toolbox=nothing()
         )
