@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 TORCH      ?= torch==2.13.0
 TORCH_ARGS ?=
 
-.PHONY: setup run test lint table overhead clean
+.PHONY: setup run test slow lint table overhead clean
 
 setup: $(VENV)/.ready
 
@@ -27,6 +27,10 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+# Tests that take minutes each.
+slow: setup
+	$(BIN)/python -m pytest -m slow
 
 # The README's table: all ten CPU problems, warm and cold (about 25 minutes on 2 cores).
 table: setup

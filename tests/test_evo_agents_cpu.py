@@ -17,7 +17,7 @@ from populations import Outcome
 from populations.events import Event
 from populations.state import State
 
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.judge, pytest.mark.slow, pytest.mark.timeout(900)]
 PROBLEM = '''"""Twice a matrix, and one."""
 import torch
 
