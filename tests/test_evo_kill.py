@@ -112,6 +112,7 @@ def test_killing_runs_at_45_random_moments_loses_and_doubles_nothing(tmp_path: P
         assert endings(path) == endings(undisturbed), "a resumed run asks what it would have asked"
 
 
+@pytest.mark.slow
 def test_killing_a_stream_of_asks_at_15_random_moments_loses_and_doubles_nothing(
     tmp_path: Path, launch: Launch
 ) -> None:

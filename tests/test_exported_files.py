@@ -72,6 +72,7 @@ def test_an_honest_file_compiles_the_same_binaries_and_launches_them_alike(besid
     assert check.wall_us is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["autotuned", "model_new", "host_descriptor", "fills_and_copies"])
 def test_files_as_people_write_them_do_what_their_plans_did(beside: Beside, name: str) -> None:
     kernel, cases, entry = lower_idioms.read(lower_idioms.FOLDER / f"{name}.py")
