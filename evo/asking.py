@@ -76,8 +76,7 @@ class Asking:
         """
         if self._settings.minutes is not None:
             self._left_s = 60.0 * self._settings.minutes - wall_s
-        alone = self._agency is None or bool(self._course.errands.open)
-        least = None if alone or self._agency is None else self._agency.least
+        least = self._agency.least if self._agency and not self._course.errands.open else None
         return self._course.ledger.reached(wall_s, least)
 
     @property

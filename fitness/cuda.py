@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -131,7 +130,7 @@ class CudaTarget:
             Subject(text, self._entry, whole.artifact, self._card, frozenset(passed)),
             lambda request: self._ask(request, JUDGE_S),
             self._folder,
-            {name: os.environ[name] for name in (*PASSED_ON, *GPU_PASSED_ON) if name in os.environ},
+            native.environment((*PASSED_ON, *GPU_PASSED_ON)),
             sandboxed=self._sandboxed,
         )
         try:
@@ -192,7 +191,7 @@ def environment() -> dict[str, str]:
     cache = native.cache_folder()
     return {
         **passed_on(),
-        **{name: os.environ[name] for name in GPU_PASSED_ON if name in os.environ},
+        **native.environment(GPU_PASSED_ON),
         "TRITON_CACHE_DIR": str(cache / "triton-judge"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor-gpu"),
         "TRITON_DEFAULT_FP_FUSION": "1",

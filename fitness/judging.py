@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fitness import native
 from fitness.card import Case, ProblemCard
 from fitness.target import DeviceError, ProblemError
 from populations.verdict import Outcome
@@ -130,7 +131,7 @@ class Judge:
 
 def passed_on() -> dict[str, str]:
     """The part of this process's environment that a judge may see: no secrets."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return native.environment(PASSED_ON)
 
 
 def search_cases(card: ProblemCard) -> tuple[Case, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from fitness.lowering import source as sources
 from fitness.target import DeviceError
 from populations.export_check import Agreement, ExportCheck
 from populations.kernel import Kernel
+from populations.text import open_left
 from populations.verdict import Verdict
 
 SCRATCH = "export-"
@@ -183,8 +183,7 @@ def _nothing(case: Case) -> tuple[None, ...]:
 def _same(one: Path, other: Path) -> bool:
     """Whether two files hold the same bytes; the first may be anything that untrusted code left."""
     try:
-        descriptor = os.open(one, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file, other.open("rb") as expected:
+        with open_left(one) as file, other.open("rb") as expected:
             while chunk := expected.read(1 << 20):
                 if file.read(len(chunk)) != chunk:
                     return False

@@ -100,7 +100,7 @@ class Interpreter:
     def _environment(self) -> dict[str, str]:
         folder = str(self._folder.absolute())
         return {
-            **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            **native.environment(PASSED_ON),
             "HOME": folder,
             "TMPDIR": folder,
             "TRITON_CACHE_DIR": folder,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import timeit
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,14 +15,13 @@ import torch
 
 from fitness.judge.course import Course
 from fitness.judge.gate import describe, judged
+from fitness.judge.hooks import MAX_AUTOTUNE
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import in_place, place
 from fitness.judge.usercode import user_code
 from fitness.target import ProblemError
 
 Call = Callable[[], object]
-NAMES = ("eager", "torch.compile")
-MAX_AUTOTUNE = "max-autotune"
 
 
 def calls(
@@ -30,7 +30,7 @@ def calls(
     """One ready call per argument set, reading the set's own buffers.
 
     Args:
-        name: one of ``NAMES``, ``MAX_AUTOTUNE``, or one that the problem file names.
+        name: one of ``hooks.ALWAYS``, ``MAX_AUTOTUNE``, or one that the problem file names.
         loaded: the case.
         sets: inputs and parameters of each set.
     """
@@ -87,13 +87,12 @@ class Standing:
 def standing(name: str, loaded: LoadedCase, key: str) -> Standing:
     """A baseline through the same gate as a candidate; one that fails is shown, not counted."""
     draw = loaded.draw(key)
-    call = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]
+    guard: AbstractContextManager[object] = nullcontext()
+    if name in loaded.named_baselines:
+        guard = user_code(loaded.program.where, f"BASELINES[{name!r}]", "mend it or leave it out")
     try:
-        if name in loaded.named_baselines:
-            with user_code(loaded.program.where, f"BASELINES[{name!r}]", "mend it or leave it out"):
-                found = call()
-        else:
-            found = call()
+        with guard:
+            found = calls(name, loaded, [(draw.inputs, draw.parameters)])[0]()
     except ProblemError as why:
         return Standing(False, False, str(why))
     except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as why:

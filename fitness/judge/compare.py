@@ -81,12 +81,17 @@ def _compare(got: Tensor, want: Tensor, bound: Bound, scale: float) -> Compariso
 
 def _elements(got: Tensor, want: Tensor, allowed: Tensor) -> Comparison:
     """Every element; ``max_error`` is NaN or infinite where NaN or infinities are among them."""
-    error = (got - want).abs_()
-    ratio = error / allowed.clamp_min(SMALLEST[error.dtype])  # where nothing is allowed, 0 / 0 is right
+    error, ratio = errors(got, want, allowed)
     worst = float(ratio.max())
     if worst <= 1.0 or math.isnan(worst):
         return Comparison(worst)
     return Comparison(worst, _evidence(int(ratio.argmax()), got, want, error, allowed))
+
+
+def errors(got: Tensor, want: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Each element's error, and in units of what is allowed: where that is nothing, 0 / 0 is right."""
+    error = (got - want).abs_()
+    return error, error / allowed.clamp_min(SMALLEST[error.dtype])
 
 
 def _masked(got: Tensor, want: Tensor, bound: Bound, scale: float) -> Comparison:

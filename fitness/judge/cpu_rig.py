@@ -21,6 +21,7 @@ from fitness.judge.buffers import ArgumentSets
 from fitness.judge.contenders import BaselineContender, KernelContender
 from fitness.judge.course import Course, race
 from fitness.judge.floor import FMA_FLOPS, PROBES, floor, probe_arguments
+from fitness.judge.hooks import ALWAYS
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.rig import Check, Contender, Disturbance, KernelDied, Sets
 from fitness.judge.runner import Runner
@@ -73,7 +74,7 @@ class CpuRig:
 
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:  # noqa: ARG002
         """See Rig."""
-        return baselines.NAMES
+        return ALWAYS
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> ArgumentSets:
         """See Rig."""

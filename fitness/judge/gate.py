@@ -175,9 +175,7 @@ class _Right:
         )  # fmt: skip
 
 
-@lru_cache(maxsize=1)  # the mutant check asks a dozen times about one draw
-def _right(loaded: LoadedCase, draw: Draw) -> _Right:
-    return _Right(loaded, draw)
+_right = lru_cache(maxsize=1)(_Right)  # the mutant check asks a dozen times about one draw
 
 
 def moved(found: Comparison, first: int) -> Comparison:

@@ -15,10 +15,10 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from fitness.judge.bounds import bounds
+from fitness.judge.compare import errors
 from fitness.judge.loaded import NARROW, Draw, LoadedCase
 from fitness.target import ProblemError
 
-TINY = 2.0**-149
 MOST_STEPS = 150  # more would take the compiler minutes
 A_LITTLE = 2.0**-5
 
@@ -79,8 +79,8 @@ def _steps(loaded: LoadedCase, outputs: int, inputs: int, scale: float) -> Worst
         for g, w, bound in zip(
             got, want, bounds(loaded.tolerance, read, held, want, loaded.case.outputs), strict=True
         ):
-            allowed = (bound.elementwise * scale).clamp_min(TINY)
-            found.append(((g.to(w.dtype) - w).abs() / allowed).max())
+            _, ratio = errors(g.to(w.dtype), w, bound.elementwise * scale)
+            found.append(ratio.max())
         return torch.stack(found).max()
 
     return worst

@@ -137,7 +137,7 @@ class Rig(Protocol):
         """What a result has to be read with."""
 
     def telemetry(self) -> dict[str, str]:
-        """What the machine's sensors say now: clocks, power, temperature; empty where there are none."""
+        """What sensors say now: clocks in MHz, power in W, temperature in °C, why clocks are held back."""
 
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
         """Names of the baselines that a case has to beat."""

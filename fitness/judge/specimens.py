@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from fitness.judge.place import place
 from fitness.judge.problem import Problem
 from fitness.judge.rig import KernelDied, Rig
 from fitness.target import DeviceError
+from populations.text import open_left
 
 OUTPUT = "compared-out-{}"  # names of files
 WRITTEN_BYTES = 64 << 20  # of an input whose values do not matter
@@ -130,8 +130,7 @@ def _read(path: Path, spec: TensorSpec) -> Tensor | None:
     """A tensor from a file's bytes; None where they are not that many."""
     data = torch.empty(spec.nbytes, dtype=torch.uint8)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
+        with open_left(path) as file:
             whole = file.readinto(data.numpy()) == spec.nbytes and file.read(1) == b""  # type: ignore[arg-type]
     except OSError:
         return None

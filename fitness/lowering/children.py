@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from fitness.lowering.jobs import ANSWER_BYTES, Job, answer_file, log_file
 from fitness.lowering.offers import Offer, Offers
 from fitness.lowering.places import Asker, Places
 from fitness.target import DeviceError
+from populations.text import open_left
 
 READY_S = 180.0
 PATIENCE_S = 120.0  # beyond a child's own limit
@@ -291,14 +291,18 @@ def _starting(offers: Asked, running: Mapping[int, _Child]) -> list[Offer]:
 def read_small(path: Path, most: int) -> bytes:
     """At most ``most`` bytes of a regular file that untrusted code may have written; no link is followed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_left(path)
     except OSError:
         return b""
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         return file.read(most)
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     huge = "glibc.malloc.hugetlb=1"  # of a heap in huge pages less is copied by a fork: a third of its time
-    return {**kept, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "GLIBC_TUNABLES": huge}
+    return {
+        **native.environment(PASSED_ON),
+        "HOME": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GLIBC_TUNABLES": huge,
+    }

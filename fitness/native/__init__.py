@@ -11,6 +11,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -131,9 +132,14 @@ def _has_home() -> bool:
         return False
 
 
+def environment(names: Iterable[str]) -> dict[str, str]:
+    """The part of this process's environment that has these names: what a child is let see."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def compilers_environment() -> dict[str, str]:
     """What of this process's environment a compiler that we call outside of the sandbox gets to see."""
-    return {name: os.environ[name] for name in COMPILERS_SEE if name in os.environ}
+    return environment(COMPILERS_SEE)
 
 
 @cache

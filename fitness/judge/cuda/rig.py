@@ -26,6 +26,7 @@ from fitness.judge.cuda import probes
 from fitness.judge.cuda.plans import FIRST_S, PlanLauncher, Watch, Watched
 from fitness.judge.cuda.roofline import roofline
 from fitness.judge.cuda.sets import DeviceSets
+from fitness.judge.hooks import ALWAYS, MAX_AUTOTUNE
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import move_to, place
 from fitness.judge.rig import Check, Contender, Sets
@@ -113,12 +114,27 @@ class CudaRig:
             "torch": torch.__version__,
             "triton": triton.__version__,
             "runtime": str(torch.version.cuda or torch.version.hip),
-            **telemetry(),
+            **self.telemetry(),
         }
 
     def telemetry(self) -> dict[str, str]:
-        """See Rig."""
-        return telemetry()
+        """See Rig; nothing without NVML."""
+        try:
+            nvml = import_module("pynvml")
+        except ImportError:
+            return {}
+        try:
+            handle = torch.cuda._get_pynvml_handler()
+            reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+            return {
+                "sm_mhz": str(torch.cuda.clock_rate()),
+                "memory_mhz": str(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+                "power_w": f"{torch.cuda.power_draw() / 1e3:.0f}",
+                "temperature_c": str(torch.cuda.temperature()),
+                "held_back": "+".join(name for name, bit in HELD_BACK.items() if reasons & bit) or "no",
+            }
+        except (AttributeError, RuntimeError, nvml.NVMLError):
+            return {}
 
     @property
     def roofline(self) -> Roofline:
@@ -127,7 +143,7 @@ class CudaRig:
 
     def baselines(self, loaded: LoadedCase) -> tuple[str, ...]:
         """See Rig: where there are products, the compiler's own search among kernels as well."""
-        return (*baselines.NAMES, baselines.MAX_AUTOTUNE) if multiplies(loaded) else baselines.NAMES
+        return (*ALWAYS, MAX_AUTOTUNE) if multiplies(loaded) else ALWAYS
 
     def sets(self, arguments: Sequence[TensorSpec], read_only: int, count: int) -> DeviceSets:
         """See Rig."""
@@ -320,26 +336,6 @@ class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = func.overloadpacket.__name__.strip("_")
         self.any = self.any or bool(name.startswith(self.NAMES))
         return func(*args, **(kwargs or {}))
-
-
-def telemetry() -> dict[str, str]:
-    """Clocks in MHz, power in W, temperature in °C, why clocks are held back; nothing without NVML."""
-    try:
-        nvml = import_module("pynvml")
-    except ImportError:
-        return {}
-    try:
-        handle = torch.cuda._get_pynvml_handler()
-        reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-        return {
-            "sm_mhz": str(torch.cuda.clock_rate()),
-            "memory_mhz": str(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
-            "power_w": f"{torch.cuda.power_draw() / 1e3:.0f}",
-            "temperature_c": str(torch.cuda.temperature()),
-            "held_back": "+".join(name for name, bit in HELD_BACK.items() if reasons & bit) or "no",
-        }
-    except (AttributeError, RuntimeError, nvml.NVMLError):
-        return {}
 
 
 def _scratch(size: int, _alignment: int, _stream: object) -> torch.Tensor:
