@@ -39,6 +39,7 @@ SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
 PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
+CLOSING_SHARE = 1 / 3  # of the time that a run may take, kept for them at most: few promotions tell little
 
 
 class Watcher(Protocol):
@@ -357,8 +358,10 @@ class Coordinator:
         return [*best, *sorted(seeds, key=lambda id: -(self._state.rank(id) or 0.0))[:1]]
 
     def _closing_s(self) -> float:
-        """Wall time that the closing measurements will take, by what promotions took so far."""
-        return 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
+        """Wall time to keep for the closing measurements, by what promotions took so far."""
+        closing = 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
+        minutes = self._settings.minutes
+        return closing if minutes is None else min(closing, CLOSING_SHARE * 60.0 * minutes)
 
     def _kernel(self, id: int) -> Kernel:
         return self._log.kernel(self._log.proposed(id).source_sha)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -76,6 +77,13 @@ class BuildsBeside(InstantTarget):
     separate = True
 
 
+class SaysItWasSlow(InstantTarget):
+    """A device that, by its own account, took long over every claim."""
+
+    def promote(self, built: Built) -> Verdict:
+        return replace(super().promote(built), device_s=600.0)
+
+
 class BreaksForGood(InstantTarget):
     """A device that dies on every kernel."""
 
@@ -141,6 +149,11 @@ def test_what_is_shown_as_best_was_measured_for_a_claim(start: Path) -> None:
         assert run.best is not None
         assert run.best.promoted
         assert run.best.fitness is not None
+
+
+def test_slow_claims_leave_most_of_the_time_to_the_search(start: Path) -> None:
+    with search(start, evaluations=60, minutes=2.0, target=f"{__name__}:SaysItWasSlow") as run:
+        assert run.status()["stopped"] == "evaluations"
 
 
 def test_a_users_own_operator_makes_the_children(start: Path) -> None:
