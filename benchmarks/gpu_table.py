@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +163,11 @@ def first_timing(measuring: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def agreement(rows: list[dict[str, Any]]) -> str:
-    """How many repeated ratios lie where the first one's interval lets expect them, and which do not."""
-    pairs = [(row["problem"], row, more) for row in rows for more in row.get("again", [])]
-    apart = [problem for problem, row, more in pairs if not agree(row, more)]
+    """How many measurings' ratios agree with that of the one before, and which do not."""
+    pairs = [(row["problem"], pair) for row in rows for pair in pairwise([row, *row.get("again", [])])]
+    apart = [problem for problem, pair in pairs if not agree(*pair)]
     told = f"; not: {', '.join(apart)}" if apart else ""
-    return f"{len(pairs) - len(apart)} of {len(pairs)} repeated ratios agree with the first{told}"
+    return f"{len(pairs) - len(apart)} of {len(pairs)} ratios agree with the one measured before{told}"
 
 
 def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
