@@ -12,6 +12,7 @@ one transaction.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -40,6 +41,7 @@ SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
 PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
 CLOSING_SHARE = 1 / 3  # of the time that a run may take, kept for them at most: few promotions tell little
+OVERTIME = 1.5  # times what it may take, after which closing measurements are left out
 
 
 class Watcher(Protocol):
@@ -336,6 +338,9 @@ class Coordinator:
             stale = [id for id in self._finalists() if id not in self._course.fresh]
             if not stale:
                 break
+            if self._wall_s() > OVERTIME * 60.0 * (self._settings.minutes or math.inf):
+                self._watcher.note(f"no time is left to measure {_named(stale)} again: earlier claims stand")
+                break
             self._promote(stale[0])
 
     def _confirm(self) -> None:
@@ -377,6 +382,10 @@ class Coordinator:
             self._state.apply(event, now)
             self._course.apply(event)
             self._watcher.told(event, self._state)
+
+
+def _named(ids: Sequence[int]) -> str:
+    return ("kernel " if len(ids) == 1 else "kernels ") + ", ".join(map(str, ids))
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:
