@@ -31,7 +31,7 @@ from populations.state import State
 HERE = __name__
 HELPS, HARMS = "Read every row once.", "Write every row twice."
 ALONE, MADE_UP = "One kernel says so.", "Nobody ever saw this."
-CHOSEN: dict[str, Any] = {"evaluations": 60, "patience": 200, "reflect_every": 6}
+CHOSEN: dict[str, Any] = {"evaluations": 30, "patience": 200, "reflect_every": 8, "counsel_share": 0.3}
 
 
 class Graded(Parts):
@@ -92,8 +92,16 @@ def asked(run: populations.Run, *operators: str) -> list[Reserved]:
     return [each for each in events(run, Reserved) if each.operator in operators]
 
 
-def test_a_diagnosis_is_asked_for_once_and_told_to_every_author_of_a_child(tmp_path: Path) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, reflect_every=20) as run:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("remembering")
+    with serving(Adviser()) as server, search(folder, server, evaluations=90) as run:
+        return run.path
+
+
+def test_a_diagnosis_is_asked_for_once_and_told_to_every_author_of_a_child(path: Path) -> None:
+    with populations.open(path) as run:
         known: set[int] = set()
         told = 0
         for event in events(run, Diagnosed, Reserved):
@@ -110,9 +118,9 @@ def test_a_diagnosis_is_asked_for_once_and_told_to_every_author_of_a_child(tmp_p
         assert all("Verdict: measured" in prompt(run, each.call) for each in asked(run, Diagnose.name))
 
 
-def test_counsel_takes_no_ask_and_no_evaluation_and_a_bounded_share_of_the_calls(tmp_path: Path) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, counsel_share=0.3) as run:
-        assert run.evaluations == CHOSEN["evaluations"]
+def test_counsel_takes_no_ask_and_no_evaluation_and_a_bounded_share_of_the_calls(path: Path) -> None:
+    with populations.open(path) as run:
+        assert run.evaluations == 90
         counsel = {each.call for each in asked(run, *COUNSEL)}
         assert counsel and not counsel & {each.call for each in events(run, Proposed, Stillborn)}
         calls = [each.operator in COUNSEL for each in events(run, Reserved) if each.operator != PROBE]
@@ -125,8 +133,8 @@ def test_counsel_takes_no_ask_and_no_evaluation_and_a_bounded_share_of_the_calls
         assert populations.check(run.path) == []
 
 
-def test_lessons_that_two_kernels_support_are_told_to_some_authors_by_lot(tmp_path: Path) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server) as run:
+def test_lessons_that_two_kernels_support_are_told_to_some_authors_by_lot(path: Path) -> None:
+    with populations.open(path) as run:
         first = events(run, Reflected)[0]
         assert [lesson.text for lesson in first.lessons] == [HELPS, HARMS]
         judged: set[int] = set()
@@ -148,8 +156,8 @@ def test_lessons_that_two_kernels_support_are_told_to_some_authors_by_lot(tmp_pa
         assert not [each for each in asked(run, *COUNSEL, Mutate.name) if ALONE in prompt(run, each.call)]
 
 
-def test_a_lesson_that_does_not_predict_is_dropped_and_not_learned_again(tmp_path: Path) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, evaluations=90) as run:
+def test_a_lesson_that_does_not_predict_is_dropped_and_not_learned_again(path: Path) -> None:
+    with populations.open(path) as run:
         memory = remembered(run).memory
         assert [held.lesson.text for held in memory.lessons] == [HELPS]
         assert memory.dropped == [HARMS] and memory.lessons[0].score > 1
@@ -162,12 +170,12 @@ def test_a_lesson_that_does_not_predict_is_dropped_and_not_learned_again(tmp_pat
         assert HARMS in [lesson.text for lesson in events(run, Reflected)[-1].lessons]
 
 
-def test_results_are_told_with_what_came_of_them_and_each_once(tmp_path: Path) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server) as run:
+def test_results_are_told_with_what_came_of_them_and_each_once(path: Path) -> None:
+    with populations.open(path) as run:
         told = [re.findall(r"^- (\d+) \((\w+)\): .* -> (.*)$", prompt(run, each.call), re.MULTILINE)
                 for each in asked(run, Reflect.name)]  # fmt: skip
         ids = [int(id) for lines in told for id, _, _ in lines]
-        assert len(told) > 3 and all(len(lines) >= 6 for lines in told)
+        assert len(told) > 3 and all(len(lines) >= 8 for lines in told)
         assert ids == list(range(1, len(ids) + 1))
         speed = r"\d+\.\d\d times the baseline's speed"
         for _, operator, outcome in itertools.chain(*told):
@@ -197,7 +205,7 @@ def test_counsel_survives_a_kill(tmp_path: Path, moment: type[Event], agent: typ
                 raise Killed
 
     with serving(Adviser()) as server:
-        chosen = settings(**{**CHOSEN, "evaluations": 30}, models=[speak(server, parallel=1)])
+        chosen = settings(**CHOSEN, models=[speak(server, parallel=1)])
         where = {"target": f"{HERE}:Graded", "run_dir": path, "toolbox": nothing()}
         with pytest.raises(Killed):
             session.start("instant", chosen, Impatient(), **where)  # type: ignore[arg-type]
@@ -223,7 +231,7 @@ def test_counsel_that_cannot_be_used_costs_its_call_alone(tmp_path: Path) -> Non
         task = body["messages"][-1]["content"].partition("# Your task")[2]
         return "I would not know." if "JSON" in task else write(body)
 
-    with serving(mute) as server, search(tmp_path, server, evaluations=30) as run:
+    with serving(mute) as server, search(tmp_path, server) as run:
         heard = events(run, Diagnosed, Reflected)
         assert {type(each) for each in heard} == {Diagnosed, Reflected}
         assert {each.reason for each in heard} == {"there is no JSON object in the answer"}
@@ -236,25 +244,24 @@ def test_counsel_that_cannot_be_used_costs_its_call_alone(tmp_path: Path) -> Non
     "off, never", [({"counsel_share": 0.0}, set(COUNSEL)), ({"reflect_every": 0}, {Reflect.name})]
 )
 def test_counsel_can_be_switched_off(tmp_path: Path, off: dict[str, Any], never: set[str]) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, evaluations=20, **off) as run:
+    with serving(Adviser()) as server, search(tmp_path, server, evaluations=12, **off) as run:
         assert not asked(run, *never)
         assert set(Settings.model_fields) > set(off)
 
 
-def test_tables_of_kernels_name_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, evaluations=8) as run:
+def test_tables_of_kernels_name_the_model(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with populations.open(path) as run:
         assert set(run.frame("individuals")["model"]) == {"small"}
         assert {member.model for member in run.individuals()} == {"small"}
-        path = run.path
     assert run_command_line(["top", str(path)]) == 0
     assert "small" in capsys.readouterr().err
     assert run_command_line(["top", str(path), "--json"]) == 0
     assert {each["model"] for each in json.loads(capsys.readouterr().out)} == {"small"}
 
 
-def test_people_see_diagnoses_and_lessons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Adviser()) as server, search(tmp_path, server, evaluations=30) as run:
-        path, (id, *_) = run.path, [each.id for each in events(run, Diagnosed)]
+def test_people_see_diagnoses_and_lessons(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with populations.open(path) as run:
+        id = events(run, Diagnosed)[0].id
     assert run_command_line(["show", str(path), str(id)]) == 0
     said = capsys.readouterr().err
     assert "held back, by a diagnosis: cache" in said and f"  to do: mend {id} by blocks" in said
