@@ -85,7 +85,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("directed") / "run"
     with serving(Author()) as server:
         evo.search(
-            "instant", f"{HERE}:Always", evaluations=40, run_dir=folder, toolbox=nothing(),
+            "instant", f"{HERE}:Always", evaluations=40, patience=10, run_dir=folder, toolbox=nothing(),
             weights={"agent_cross": 0}, models=[speak(server, parallel=1)],
         ).close()  # fmt: skip
     return folder

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from chat_server import Body, ChatServer, serving
 from test_evo_agents import Parts, events, nothing, says, speak
+from test_evo_search import SEED
 
 import evo
 import populations
 from evo import session
 from evo.command import run_command_line
-from evo.course import Course
+from evo.course import TUNE, Course
 from evo.errands import COUNSEL, PROBE
 from evo.progress import Silent
 from evo.settings import Settings, checked, settings
@@ -31,7 +32,7 @@ from populations.state import State
 HERE = __name__
 HELPS, HARMS = "Read every row once.", "Write every row twice."
 ALONE, MADE_UP = "One kernel says so.", "Nobody ever saw this."
-CHOSEN: dict[str, Any] = {"evaluations": 30, "patience": 200, "reflect_every": 8, "counsel_share": 0.3}
+CHOSEN: dict[str, Any] = {"evaluations": 30, "patience": 10, "reflect_every": 8, "counsel_share": 0.3}
 
 
 class Graded(Parts):
@@ -39,6 +40,12 @@ class Graded(Parts):
 
     def gain(self, source: str) -> float:
         return 0.02 * grade(source)
+
+
+class GradedBeside(Graded):
+    """The same, where builds disturb no measuring."""
+
+    separate = True
 
 
 def grade(text: str) -> int:
@@ -72,9 +79,9 @@ def diagnosed(id: int) -> dict[str, Any]:
     return {"bottleneck": "cache", "evidence": [f"seen in {id}"], "prescriptions": [f"mend {id} by blocks"]}
 
 
-def search(folder: Path, server: ChatServer, **more: Any) -> populations.Run:
+def search(folder: Path, server: ChatServer, target: str = "Graded", **more: Any) -> populations.Run:
     chosen = {**CHOSEN, "models": [speak(server, parallel=1)], "toolbox": nothing(), **more}
-    return evo.search("instant", f"{HERE}:Graded", run_dir=folder / "run", **chosen)
+    return evo.search("instant", f"{HERE}:{target}", run_dir=folder / "run", **chosen)
 
 
 def prompt(run: populations.Run, call: str) -> str:
@@ -222,6 +229,25 @@ def test_counsel_survives_a_kill(tmp_path: Path, moment: type[Event], agent: typ
         memory = remembered(run).memory
         assert HELPS in [held.lesson.text for held in memory.lessons]
         assert set(memory.diagnoses) == {each.id for each in events(run, Diagnosed)}
+
+
+def test_counsel_is_taken_beside_a_stream_of_asks(tmp_path: Path) -> None:
+    with serving(Adviser()) as server, search(tmp_path, server, "GradedBeside") as run:
+        memory = remembered(run).memory
+        assert memory.lessons and memory.diagnoses
+        assert run.evaluations == 30 and populations.check(run.path) == []
+
+
+def test_rewrites_are_results_and_steps_of_the_tuner_are_none(tmp_path: Path) -> None:
+    seed = tmp_path / "seed.cpp"
+    seed.write_text(SEED)
+    more = {"seeds": [seed], "toolbox": None, "evaluations": 120}
+    with serving(Adviser()) as server, search(tmp_path, server, **more) as run:
+        told = {id for each in asked(run, Reflect.name) for id in each.parents}
+        operators = {run.get(id).operator for id in told}
+        assert "seed" in operators and TUNE not in operators
+        assert TUNE in {member.operator for member in run.individuals()}
+        assert {name for name in operators if not name.startswith("agent_")} > {"seed"}
 
 
 def test_counsel_that_cannot_be_used_costs_its_call_alone(tmp_path: Path) -> None:
