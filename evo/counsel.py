@@ -55,6 +55,10 @@ class Counsel:
             return None
         rng = Random(f"{self._settings.seed}:{ask}:{course.errands.begun}:counsel")
         model = rng.choice(free)
+        # Beside fast rewrites a reflection is always due: it shall not take all the share.
+        if memory.counsels > 2 * len(memory.asked):
+            diagnosis = self._diagnosis(model, state, course, rng)
+            return diagnosis or self._reflection(model, state, course)
         return self._reflection(model, state, course) or self._diagnosis(model, state, course, rng)
 
     def heard(self, errand: Errand, answer: Answered | Failed | None) -> Diagnosed | Reflected:

@@ -250,6 +250,12 @@ def test_rewrites_are_results_and_steps_of_the_tuner_are_none(tmp_path: Path) ->
         assert {name for name in operators if not name.startswith("agent_")} > {"seed"}
 
 
+def test_lessons_that_are_always_due_leave_room_for_diagnoses(tmp_path: Path) -> None:
+    with serving(Adviser()) as server, search(tmp_path, server, reflect_every=1) as run:
+        counsel = [each.operator for each in asked(run, *COUNSEL)]
+        assert len(counsel) > 6 and abs(counsel.count(Reflect.name) - counsel.count(Diagnose.name)) <= 1
+
+
 def test_counsel_that_cannot_be_used_costs_its_call_alone(tmp_path: Path) -> None:
     write = Adviser()
 
