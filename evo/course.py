@@ -28,6 +28,7 @@ class Course:
         tune_evaluations: how many tune evaluations a promising new structure gets.
         bandit: what is known of the operators.
         ledger: what is spent.
+        remembers: whether models are to be told what was tried, whoever tried it.
 
     Attributes:
         errands: what models were asked for.
@@ -43,8 +44,15 @@ class Course:
         longest_promotion_s: of the longest one.
     """
 
-    def __init__(self, state: State, tune_evaluations: int, bandit: Bandit, ledger: Ledger) -> None:
-        self._state = state
+    def __init__(
+        self,
+        state: State,
+        tune_evaluations: int,
+        bandit: Bandit,
+        ledger: Ledger,
+        remembers: bool = False,
+    ) -> None:
+        self._state, self._remembers = state, remembers
         self.bandit, self.ledger = bandit, ledger
         self.errands, self.lineages = Errands(), Lineages(state)
         self._grant = tune_evaluations
@@ -69,7 +77,7 @@ class Course:
         self.bandit.apply(event, chosen=self._chosen(event))
         self.errands.apply(event)
         tuned = isinstance(event, Proposed) and event.operator == TUNE
-        if self.errands.begun and not tuned:  # else nobody asks for them
+        if (self._remembers or self.errands.begun) and not tuned:  # else nobody asks for them
             self.lineages.apply(event)
         match event:
             case Proposed():
