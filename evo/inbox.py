@@ -46,38 +46,39 @@ class Inbox:
         self._log, self._language, self._note = log, language, note
         self._folder, self._run = log.folder / PROPOSALS, log.identity()
         self._calls = Calls(log.folder, {})
+        self._new: list[str] = []  # ids whose outcome is known, and that the log does not hold to their end
+        self._lost: list[Parcel] = []  # requests that nobody waits for any more, and that are not charged
         self._waiting: dict[str, tuple[Errand, Proposal | str]] = {}  # by call
 
-    def news(self, course: Course) -> tuple[list[str], list[str]]:
-        """Ids of proposals that the log does not hold to their end, and of requests that nobody waits for
-        any more and that are not charged."""
+    def look(self, course: Course) -> bool:
+        """Whether there is anything that the log does not hold."""
         ended, open_ = parcels.listed(self._folder)
-        new = [id for id in ended if call_of(id) not in course.errands.used]
-        lost = [id for id in open_ if not course.ledger.knows(call_of(id))]
-        return new, [id for id in lost if not parcels.alive(self._folder, id)]
+        self._new = [id for id in ended if call_of(id) not in course.errands.used]
+        self._lost = []
+        for id in open_:
+            if not course.ledger.knows(call_of(id)) and not parcels.alive(self._folder, id):
+                try:
+                    self._lost.append(parcels.read(self._folder, id, self._run, ended=False))
+                except Damaged as why:
+                    self._note(f"{PROPOSALS}/{id}.asked.json: {why}; what it cost is not known")
+        return bool(self._new or self._lost)
 
     def begin(self, state: State, course: Course, tell: Tell) -> None:
-        """Log what the new ones cost, and make them ready for their asks.
+        """Log what those cost that ``look`` found, and make them ready for their asks.
 
         Args:
             state, course: what is known.
             tell: logs.
         """
-        new, lost = self.news(course)
-        if len(new) > AT_ONCE:
-            left = len(new) - AT_ONCE
-            self._note(f"{left} of {len(new)} proposals are left for the next `kernel-evo judge`")
-        for id in lost:
-            try:
-                self._charge(parcels.read(self._folder, id, self._run, ended=False), state, course, tell)
-            except Damaged as why:
-                self._note(f"{PROPOSALS}/{id}.asked.json: {why}; nobody knows what it cost")
-        for id in new[:AT_ONCE]:
-            call, parcel = call_of(id), None
+        if (left := len(self._new) - AT_ONCE) > 0:
+            self._note(f"{left} of {len(self._new)} proposals are left for the next `kernel-evo judge`")
+        for parcel in self._lost:
+            self._charge(parcel, state, course, tell)
+        for id in self._new[:AT_ONCE]:
+            call = call_of(id)
             try:
                 parcel = parcels.read(self._folder, id, self._run)
-                if parcel.model is not None:
-                    self._charge(parcel, state, course, tell)
+                self._charge(parcel, state, course, tell)
                 made = self._made(parcel, state)
             except Damaged as why:
                 self._note(f"{PROPOSALS}/{id}.json: {why}; counted as a still-birth")
@@ -103,13 +104,10 @@ class Inbox:
     def _charge(self, parcel: Parcel, state: State, course: Course, tell: Tell) -> None:
         """The events of its call that the log does not hold, after its records."""
         call, known = parcel.call, course.ledger.knows(parcel.call)
-        if known and call not in course.ledger.open:
+        if parcel.model is None or (known and call not in course.ledger.open):
             return
-        try:
-            asked = self._calls.keep(replace(parcel.asked, call=call)) if parcel.asked else None
-            answer = self._calls.keep(replace(parcel.answer, call=call)) if parcel.answer else None
-        except ValueError:  # a number with more digits than Python writes
-            raise Damaged("its conversation cannot be kept") from None
+        asked = self._calls.keep(replace(parcel.asked, call=call)) if parcel.asked else None
+        answer = self._calls.keep(replace(parcel.answer, call=call)) if parcel.answer else None
         if not known:
             tell(parcel.reserved(state.next_ask, asked))
         tell(parcel.settled(answer))

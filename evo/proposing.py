@@ -121,7 +121,10 @@ class Proposing:
         settings = self._search.settings
         refuse_unpriced(self._own.caps.usd, _prices(settings.models))
         self._look()
-        self._search.course.errands.apply(Resumed(self._search.state.evaluations))  # models may be well again
+        errands = self._search.course.errands
+        errands.apply(Resumed(self._search.state.evaluations))  # models may be well again
+        for waited_for in (errands.open, errands.arrived):
+            waited_for.clear()  # by the run itself: here they take no place
         if (cap := self._refusal(Amount(1, 1e-9))) is not None:
             self.told.stopped = cap
             return self.told
@@ -170,26 +173,29 @@ class Proposing:
 
     def _converse(self, wanted: int, calls: Calls, delegation: Delegation) -> None:
         """Ask and listen until there are as many answers as were wanted, or nothing more can be asked."""
-        asked = 0
+        state, course = self._search.state, self._search.course
+        asked, full = 0, None
         while True:
-            while asked < wanted and self.told.stopped is None:
-                state, course = self._search.state, self._search.course
+            while asked < wanted:
                 question = delegation.question(state.next_ask, state, course, True, math.inf)
-                if question is None:
+                full = self._sent(question, calls) if question is not None else None
+                if question is None or full is not None:
                     break
-                asked += self._sent(question, calls)
+                asked += 1
             if not self._open:
                 break
-            for arrival in calls.arrivals(WAIT_S):
+            for arrival in calls.arrivals(WAIT_S):  # which cost less than was reserved for them
                 self._arrived(arrival, delegation)
-        if asked < wanted and self.told.stopped is None:
-            self.told.stopped = self._why(delegation)
+        if asked < wanted:
+            self.told.stopped = full or self._why(delegation)
 
-    def _sent(self, question: Question, calls: Calls) -> bool:
-        """Announce a request and make it, if the caps have room; whether they had."""
+    def _sent(self, question: Question, calls: Calls) -> str | None:
+        """Announce a request and make it; the cap, where one has no room for it."""
         id = self._outbox.next_id()
         asked = prepared(id, question.model, question.messages)
         cost = most(asked)
+        if (cap := self._refusal(cost)) is not None:
+            return cap
         parcel = replace(
             self._parcel(question.operator, question.parents, id),
             model=question.model.name, reserved_tokens=cost.tokens, reserved_usd=cost.usd,
@@ -199,12 +205,11 @@ class Proposing:
         self._look()
         if (cap := self._refusal(cost)) is not None:
             self._outbox.withdraw(parcel)
-            self.told.stopped = cap
-            return False
+            return cap
         self._tell(parcel.reserved(self._search.state.next_ask))
         self._open[parcel.call] = parcel
         calls.send(asked)
-        return True
+        return None
 
     def _arrived(self, arrival: Arrival, delegation: Delegation) -> None:
         """Leave the proposal that an answer comes to, or why it comes to none."""

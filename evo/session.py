@@ -143,7 +143,7 @@ def judge(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) -> 
         settings = settings.model_copy(update={each.name: None for each in fields(Caps)})
         search = found(log, settings, toolbox)
         inbox = Inbox(log, search.language, watcher.note)
-        if busy := bool(search.state.waiting) or any(inbox.news(search.course)):
+        if busy := inbox.look(search.course) or bool(search.state.waiting):
             silent = models.Speakers(lines=())
             _run(_coordinator(search, _reopener(begun, path), watcher, silent, inbox=inbox), path, "judge")
         log.write_snapshot()

@@ -22,7 +22,7 @@ from test_evo_kill import Launch, launch  # noqa: F401 -- a fixture
 
 import evo
 import populations
-from evo import session
+from evo import inbox, session
 from evo.command import run_command_line
 from evo.errands import PROBE
 from evo.ledger import Caps
@@ -193,7 +193,7 @@ class OfSoftmax(Here):
 
 
 def test_two_that_propose_at_once_share_no_name_and_stay_within_the_runs_cap(tmp_path: Path) -> None:
-    path = begun(tmp_path, tokens=30_000)
+    path = begun(tmp_path, tokens=20_000)
 
     def slow(body: Body) -> str:
         time.sleep(0.05)
@@ -210,18 +210,18 @@ def test_two_that_propose_at_once_share_no_name_and_stay_within_the_runs_cap(tmp
         names = [name for each in told for name in each.ids]
         assert len(set(names)) == len(names) > 0
         assert any("cap in tokens" in (each.stopped or "") for each in told)
-        assert server.read + server.written <= 30_000
+        assert server.read + server.written <= 20_000
     judge(path)
     with populations.open(path) as run:
         assert run.ledger()["tokens"] == server.read + server.written
     assert set(ends(path)) == {f"{name}.1" for name in names}
     with serving(author) as server:
-        for _ in range(30):
+        for _ in range(8):
             last = ask(path, 9, model := speak(server))
             judge(path)
         assert not last.ids and "cap in tokens" in (last.stopped or "")
     with populations.open(path) as run:
-        assert run.ledger()["tokens"] <= 30_000
+        assert run.ledger()["tokens"] <= 20_000
 
 
 def test_a_cap_of_its_own_ends_one_propose_and_not_the_next(tmp_path: Path) -> None:
@@ -316,8 +316,8 @@ DAMAGED: dict[str, tuple[Callable[[Path, dict[str, Any]], Any], str]] = {
     "seed": (changed(operator="seed", model=None), "without a model"),
     "orphan": (changed(operator="unroll", model=None, parents=[]), "from 0 others"),
     "debt": (changed(tokens=-5), "greater than"),
-    "endless": (text('{"usd": NaN}'), "usd"),
-    "numbers": (changed(source="x" * (1 << 21)), "at most"),
+    "endless": (changed(usd=float("nan")), "usd"),
+    "long": (changed(source="x" * (1 << 21)), "at most"),
     "language": (changed(language="triton"), "triton"),
     "operator": (changed(operator="a b\nc"), "pattern"),
 }
@@ -451,6 +451,28 @@ def test_what_a_user_has_to_mend_before_proposing_is_one_line(
     assert listed(path / PROPOSALS) == ([], [])
 
 
+def test_the_models_of_a_run_are_asked_by_the_one_half_and_not_by_the_other(tmp_path: Path) -> None:
+    with serving(author) as server:
+        path = begun(tmp_path, models=[speak(server)])
+        before = len(server.requests)
+        told = ask(path, 2)
+        assert len(server.requests) == before + 3
+    assert judge(path)
+    assert set(ends(path)) >= {f"{id}.1" for id in told.ids}
+
+
+def test_a_judge_takes_no_more_than_so_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = begun(tmp_path)
+    with serving(author) as server:
+        told = ask(path, 3, speak(server))
+    monkeypatch.setattr(inbox, "AT_ONCE", 2)
+    taken = []
+    while judge(path):
+        taken.append(len(ends(path)))
+    assert taken == [1, 3]  # the first takes the probe
+    assert len(told.ids) == 3
+
+
 def test_a_key_is_needed_to_propose_and_stays_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -482,14 +504,15 @@ def test_a_model_that_fails_costs_proposals_and_is_left_alone(tmp_path: Path) ->
     judge(path)
     with populations.open(path) as run:
         failed = [each for each in events(run, Stillborn) if each.call is not None]
-        assert len(failed) == len(told.ids) and "500" in failed[0].reason
-        assert run.calls()[0]["failed"] == len(told.ids)
+        assert len([each for each in failed if "small" in each.reason]) == len(told.ids)
+        assert sum(row["failed"] for row in run.calls()) == len(told.ids)
     assert populations.check(path) == []
 
 
-def test_an_interrupted_run_goes_on_with_answers_that_were_proposed(tmp_path: Path) -> None:
-    """Their records are those of the run's own calls."""
-    path = begun(tmp_path, evaluations=2, patience=5)
+def test_a_judge_that_is_killed_between_what_an_answer_cost_and_its_ask_goes_on_there(
+    tmp_path: Path,
+) -> None:
+    path = begun(tmp_path)
     with serving(author) as server:
         ask(path, 1, speak(server), name="one")
 
