@@ -33,7 +33,9 @@ class Outbox:
         except OSError as why:
             raise RunError(f"{self.folder} cannot be made: {why.strerror}; make {run} writable") from why
         listed(self.folder)
-        self._lock = FolderLock(self.folder, name=f"{self.name}.lock")
+        self._lock: FolderLock | None = None
+        with suppress(OSError):  # a file system without locks: whoever judges meanwhile takes us for gone
+            self._lock = FolderLock(self.folder, name=f"{self.name}.lock")
         self._seen: set[str] = set()
 
     def next_id(self) -> str:
@@ -77,7 +79,8 @@ class Outbox:
     def close(self) -> None:
         """No more comes from this process."""
         (self.folder / f"{self.name}.lock").unlink(missing_ok=True)
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def __enter__(self) -> Outbox:
         return self
