@@ -299,10 +299,10 @@ DAMAGED: dict[str, tuple[Callable[[Path, dict[str, Any]], Any], str]] = {
     "empty": (text(""), "EOF"),
     "cut": (lambda path, held: path.write_text(json.dumps(held)[:200]), "EOF"),
     "no text": (lambda path, held: path.write_bytes(b"\xff\xfe\x00"), "JSON"),
-    "another kind": (text('["a", "list"]'), "dictionary"),
+    "another kind": (text('["a", "list"]'), "object"),
     "later": (changed(format=2), "format"),
     "deep": (deep, "recursion"),
-    "digits": (digits, "cannot be kept"),
+    "digits": (digits, "out of range"),
     "large": (large, "MiB"),
     "link": (linked, "a link"),
     "pipe": (lambda path, held: os.mkfifo(path), "no plain file"),
@@ -442,7 +442,7 @@ def test_what_a_user_has_to_mend_before_proposing_is_one_line(
         ([str(path), *unpriced], "is the server running?"),
         ([str(path), *unpriced, "--usd", "1"], "has no price"),
         ([str(path), "--tokens", "0"], "tokens = 0"),
-        ([str(path), "-n", "0"], "0"),
+        ([str(path), "-n", "0"], "'-n'"),
     ):
         capsys.readouterr()
         assert run_command_line(["propose", *command]) == 2, command
