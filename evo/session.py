@@ -123,8 +123,8 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
 def judge(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) -> bool:
     """Judge what was proposed elsewhere, and write the snapshot that the next proposals are based on.
 
-    The run's budgets are those of its own search: what is proposed is judged whatever they say, and no model
-    is asked.
+    The run's budgets are those of its own search: what is proposed, and what the run itself left to judge, is
+    judged whatever they say. No model is asked.
 
     Args:
         path: the run's folder.
@@ -143,7 +143,8 @@ def judge(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) -> 
         settings = settings.model_copy(update={each.name: None for each in fields(Caps)})
         search = found(log, settings, toolbox)
         inbox = Inbox(log, search.language, watcher.note)
-        if busy := inbox.look(search.course) or bool(search.state.waiting):
+        left = bool(search.state.waiting) or search.state.next_ask <= search.strategy.seeds
+        if busy := inbox.look(search.course) or left:
             silent = models.Speakers(lines=())
             _run(_coordinator(search, _reopener(begun, path), watcher, silent, inbox=inbox), path, "judge")
         log.write_snapshot()

@@ -166,6 +166,15 @@ def test_a_proposal_from_an_old_snapshot_is_judged_for_its_parents_are_still_the
     assert populations.check(path) == []
 
 
+def test_a_judge_goes_on_with_starting_kernels_that_were_left(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    evo.search("softmax", f"{HERE}:Here", evaluations=1, run_dir=path).close()
+    assert judge(path)
+    with populations.open(path) as run:
+        assert [member.operator for member in run.individuals()] == ["seed", "seed"]
+    assert not judge(path)
+
+
 def test_the_problem_goes_with_the_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "run"
     problem = Path(evo.__file__).parent.parent / "fitness" / "problems" / "softmax.py"
