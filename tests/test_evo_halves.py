@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from typing import Any
 
 import pytest
 from chat_server import Body, serving
-from test_evo_agents import KEY, Parts, author, events, kernel, made_by, nothing, speak
+from test_evo_agents import KEY, HoldsOut, Parts, author, events, kernel, made_by, nothing, speak
 from test_evo_kill import Launch, launch  # noqa: F401 -- a fixture
 
 import evo
@@ -362,6 +364,23 @@ def test_a_file_that_holds_no_proposal_is_a_still_birth_and_one_line(
     assert "nothing to judge" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("how", ["empty", "large", "link", "pipe", "another run", "no parent"])
+def test_a_request_that_cannot_be_read_costs_nothing_and_is_told_of(
+    how: str, judged: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(judged[0], path)
+    (path / PROPOSALS).mkdir()
+    DAMAGED[how][0](path / PROPOSALS / "bad-0001.asked.json", judged[1])
+    assert run_command_line(["judge", str(path)]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in told] == [
+        "proposals/bad-0001.asked.json", told[1],
+    ]  # fmt: skip
+    assert "nothing to judge" in told[1]
+    assert ends(path) == {}
+
+
 def test_numbers_that_no_tuner_moved_are_no_tuning(tmp_path: Path) -> None:
     path = tmp_path / "run"
     evo.search("softmax", f"{HERE}:Here", evaluations=4, run_dir=path).close()
@@ -583,6 +602,54 @@ def test_killing_either_half_at_any_moment_loses_no_proposal_and_doubles_none(
     assert sent <= len(reserved) + 8  # of a probe that a kill met nobody knows
     assert len(set(judged)) == len(judged)
     assert populations.check(path) == []
+
+
+def test_an_interrupted_propose_says_what_is_there_and_what_counts_as_spent(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+
+    def answer(body: Body) -> str:
+        if "# Your task" in body["messages"][-1]["content"] and len(server.requests) > 3:
+            server.stop.wait(30)
+        return author(body)
+
+    with serving(answer) as server:
+        words = ["-m", "evo", "propose", str(path), "--model", f"small@{server.url}"]
+        with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as half:
+            while len(listed(path / PROPOSALS)[1]) < 4 or len(listed(path / PROPOSALS)[0]) < 2:
+                assert half.poll() is None
+                time.sleep(0.01)
+            judge(path)  # those that are open are waited for
+            with populations.open(path) as run:
+                assert {each.certainty for each in events(run, Settled)} == {Certainty.COUNTED}
+            half.send_signal(signal.SIGINT)
+            _, said = half.communicate()
+        assert half.returncode == 130
+        assert "interrupted; what was made is in" in said.splitlines()[-1]
+        ended, open_ = listed(path / PROPOSALS)
+        assert len(open_) == 4 and not list((path / PROPOSALS).glob("*.lock"))
+    judge(path)
+    with populations.open(path) as run:
+        settled = {each.call: each.certainty for each in events(run, Settled)}
+    assert {call for call, sure in settled.items() if sure is Certainty.UNKNOWN} == {
+        f"{id}.1" for id in open_
+    }
+    assert len(settled) == len(ended) + 4
+    assert populations.check(path) == []
+
+
+def test_no_prompt_of_the_half_that_proposes_tells_of_a_case_that_is_held_out(tmp_path: Path) -> None:
+    path = begun(tmp_path, "Hides")
+    with serving(author) as server:
+        for turn in range(4):
+            ask(path, 4, speak(server), name=f"turn{turn}")
+            judge(path)
+        asked = [body["messages"][-1]["content"] for _, body in server.requests]
+    assert [text for text in asked if "a held-out case failed" in text]
+    assert not [text for text in asked if "nonfinite" in text or "0.25" in text]
+
+
+class Hides(HoldsOut):
+    """Named here."""
 
 
 def test_a_parcel_says_what_the_ledger_needs(tmp_path: Path) -> None:
