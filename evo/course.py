@@ -164,10 +164,10 @@ class Course:
                 del self.due[root]
 
     def _not_tuned(self, root: int, event: Stillborn) -> None:
-        if event.twin is None:
-            self.due.pop(root, None)  # no numbers left to try
-        else:
+        if event.twin is not None:
             self.idle_numbers.setdefault(root, []).append(event.numbers)
+        elif event.call is None:  # else two that proposed at once took the same step
+            self.due.pop(root, None)  # no numbers left to try
 
     def _judge(self, event: Proposed) -> None:
         self.fresh.clear()

@@ -26,14 +26,17 @@ import evo
 import populations
 from evo import inbox, session
 from evo.command import run_command_line
+from evo.course import TUNE
 from evo.errands import PROBE
+from evo.folded import replayed
 from evo.ledger import Caps
 from evo.parcels import LARGEST, Parcel, listed
 from evo.progress import Silent
 from evo.proposing import Told, propose
+from evo.settings import checked
 from fitness.target import Built, DeviceError
 from operators.agents.models import ModelSettings
-from populations import Outcome, Verdict
+from populations import EventLog, Outcome, Verdict
 from populations.events import Certainty, Judged, Proposed, Reserved, Settled, Stillborn
 from populations.folder import PROPOSALS, FolderLock, RunError
 
@@ -125,6 +128,21 @@ def test_without_a_model_operators_propose(tmp_path: Path) -> None:
     assert all(each.parents and each.model is None for each in ended.values())
     assert [each for each in ended.values() if isinstance(each, Proposed)]
     assert populations.check(path) == []
+
+
+def test_a_step_of_tuning_that_two_took_at_once_ends_no_tuning(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    evo.search("softmax", f"{HERE}:Here", evaluations=2, run_dir=path).close()
+    judge(path)
+    with EventLog.open(path) as log:
+        settings = checked(log.started().settings["search"], "the run")
+        _, course = replayed(log, settings)
+        (root, *_), due = course.due, dict(course.due)
+        assert due[root] == settings.tune_evaluations
+        course.apply(Stillborn(3, TUNE, (root,), "a duplicate of an earlier kernel", call="two-0001.1"))
+        assert course.due == due
+        course.apply(Stillborn(4, TUNE, (root,), "no other numbers to try"))
+        assert root not in course.due
 
 
 def test_the_half_that_proposes_needs_a_snapshot_and_neither_the_run_nor_a_device(
