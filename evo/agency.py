@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from evo.calls import Arrival, Calls, prepared
+from evo.calls import GONE, Arrival, Calls, prepared
+from evo.counsel import Counsel
 from evo.course import Course
-from evo.delegating import Delegation
+from evo.delegating import Delegation, Question
 from evo.errands import PROBE, Errand
 from evo.ledger import Amount
+from evo.mending import mending
 from operators.agents.models import ModelSettings
 from operators.agents.probe import Probe
 from operators.agents.recorded import Asked
@@ -37,11 +39,12 @@ class Agency:
         probes: what the models said at the start, to be charged.
 
     Attributes:
-        least: the smallest call that a cap left no room for; None: there was room for all.
+        least: the smallest call for a kernel that a cap left no room for; None: there was room for all.
     """
 
     def __init__(self, delegation: Delegation, calls: Calls, probes: Collection[Probe] = ()) -> None:
         self._delegation, self._calls, self._probes = delegation, calls, probes
+        self._counsel = Counsel(delegation)
         self.least: Amount | None = None
 
     def begin(self, course: Course, tell: Tell) -> None:
@@ -56,15 +59,19 @@ class Agency:
         for call in lost:
             self._again(call, course, tell)
 
-    def collect(self, tell: Tell, wait_s: float = 0.0) -> None:
-        """Log what came back, oldest first.
+    def collect(self, course: Course, tell: Tell, wait_s: float = 0.0) -> None:
+        """Log what came back, oldest first, and what it says where no ask is needed for it.
 
         Args:
+            course: what is known.
             tell: logs.
             wait_s: seconds to wait for the first, at most.
         """
         for arrival in self._calls.arrivals(wait_s):
             tell(arrival.settled())
+        for errand in list(course.errands.counsel.values()):
+            stored = self._calls.answer(errand.call)
+            tell(self._counsel.heard(errand, stored.record if stored else None))
 
     def delegate(
         self, ask: int, state: State, course: Course, tell: Tell, needed: bool, left_s: float
@@ -78,16 +85,27 @@ class Agency:
             needed: whether nothing but a model can go on.
             left_s: seconds until answers are of no use any more.
         """
+        free = self._delegation.free(course, left_s)
+        refused = mending(course.errands, self._calls, free)
+        for first in (refused, self._counsel.question(ask, free, state, course)):
+            if first is not None and self._sent(first, ask, course, tell) is None:
+                return True
         question = self._delegation.question(ask, state, course, needed, left_s)
         if question is None:
             return False
-        asked = prepared(_call(course).removesuffix(".1"), question.model, question.messages)
-        cost = most(asked)
-        if course.ledger.refusal(cost) is not None:
+        cost = self._sent(question, ask, course, tell)
+        if cost is not None:
             self.least = cost if self.least is None or cost.tokens < self.least.tokens else self.least
-            return False
-        self._send(asked, ask, Errand(asked.call, question.operator, asked.model, question.parents), tell)
-        return True
+        return cost is None
+
+    def _sent(self, question: Question, ask: int, course: Course, tell: Tell) -> Amount | None:
+        """None: the question is on its way; else what it may cost, for which no cap has room."""
+        asked = prepared(_call(course).removesuffix(".1"), question.model, question.messages)
+        if course.ledger.refusal(most(asked)) is not None:
+            return most(asked)
+        what = (question.parents, question.lessons, question.untold, question.mends)
+        self._send(asked, ask, Errand(asked.call, question.operator, asked.model, *what), tell)
+        return None
 
     def live(self, course: Course) -> list[ModelSettings]:
         """Models that are not left alone."""
@@ -112,7 +130,7 @@ class Agency:
         """The child in an answer that arrived, or why there is none."""
         arrival = self._calls.answer(errand.call)
         if arrival is None:
-            return "the answer is not in the run's folder any more"
+            return GONE
         made = self._delegation.read(errand.operator, errand.parents, arrival.record)
         return replace(made, model=errand.model) if isinstance(made, Proposal) else made
 
@@ -120,7 +138,7 @@ class Agency:
         """No more is wanted: what is still under way is charged at its reservation, after a short wait."""
         until = time.monotonic() + GRACE_S
         while course.errands.open and (left := until - time.monotonic()) > 0:
-            self.collect(tell, left)
+            self.collect(course, tell, left)
         for settled in course.ledger.unknown():
             tell(settled)
 
@@ -157,6 +175,9 @@ class Agency:
                 again,
                 errand.parents,
                 sha,
+                errand.lessons,
+                errand.untold,
+                errand.mends,
             )
         )
         self._calls.send(asked)

@@ -122,7 +122,7 @@ class Asking:
         if self._agency is None:
             return
         before = self._agency.live(self._course)
-        self._agency.collect(self._tell, wait_s)
+        self._agency.collect(self._course, self._tell, wait_s)
         for model in before:
             if why := self._course.errands.off(model.name, model.parallel):
                 self._note(f"model {model.name} is asked no more: {why}")
@@ -143,7 +143,7 @@ class Asking:
     def _delegate(self, ask: int, births: int = 0, needed: bool = False) -> bool:
         """One more question to a model, where one is free and its answer has a place in the budget."""
         errands, limit = self._course.errands, self._settings.evaluations
-        spoken_for = self._state.evaluations + births + len(errands.open) + len(errands.arrived)
+        spoken_for = self._state.evaluations + births + errands.children
         if self._agency is None or (limit is not None and spoken_for >= limit):
             return False
         before = len(self._agency.too_long)
@@ -160,7 +160,7 @@ class Asking:
             return stillborn(draft, made)
         admission = self._device.admit(made.kernel)
         if isinstance(admission, Verdict):
-            return stillborn(draft, admission.reason)
+            return replace(stillborn(draft, admission.reason), refused=True)
         if admission.normal_sha in batch.known or self._state.seen(admission.normal_sha):
             return stillborn(draft, KNOWN_SOURCE)
         return replace(draft, proposal=made), admission

@@ -6,8 +6,9 @@ derived cases a half is shown, which the run's seed decides.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -15,11 +16,14 @@ from evo.profiles import static_lines
 from fitness import machine
 from fitness.card import Case, ProblemCard, TensorSpec
 from operators.agents import problem
-from operators.agents.context import AgentBrief, Parent, ShownCase, Tried
+from operators.agents.answers import one_line
+from operators.agents.context import AgentBrief, Parent, ShownCase, Told, Tried
 from operators.agents.hearing import told
 from populations.calibration import Calibration
 from populations.events import Event, Judged, Proposed
 from populations.kernel import Kernel
+from populations.learned import Diagnosis, Lesson
+from populations.profile import KernelProfile
 from populations.state import State
 from populations.text import read_text
 from populations.verdict import Outcome, Verdict
@@ -99,6 +103,8 @@ class Briefing:
         calibration: Calibration | None,
         failures: tuple[Tried, ...] = (),
         direction: str = "",
+        lessons: Sequence[Lesson] = (),
+        diagnoses: Mapping[int, Diagnosis] | None = None,
     ) -> AgentBrief:
         """All that an agent may know.
 
@@ -107,6 +113,8 @@ class Briefing:
             calibration: for the hardware's floor.
             failures: what was tried on them.
             direction: what to explore.
+            lessons: what the run has learned, the most useful first.
+            diagnoses: of kernels, by id.
         """
         floors = _floors(self._card, calibration)
         return AgentBrief(
@@ -119,17 +127,48 @@ class Briefing:
             facts=tuple(facts(self._language, calibration).items()),
             cases=tuple(map(_shown, self._cases)),
             floor=self._floor(floors),
-            parents=tuple(self._parent(id, floors) for id in parents),
+            parents=tuple(self._parent(id, floors, (diagnoses or {}).get(id)) for id in parents),
             failures=failures,
+            lessons=tuple(lessons),
             direction=direction,
         )
 
-    def _parent(self, id: int, floors: dict[str, float]) -> Parent:
+    def profile(self, id: int) -> tuple[KernelProfile, ...]:
+        """What the device functions of a kernel are made of; empty: not known."""
+        verdict = self._verdict_of(id)
+        return verdict.profile if verdict else ()
+
+    def result(self, id: int, state: State) -> Tried:
+        """A judged kernel and what came of it, in a line.
+
+        Args:
+            id: its number.
+            state: what is known.
+        """
         born, verdict = self._proposed(id), self._verdict_of(id)
-        shown = [case.name for case in self._cases]
-        heard = told(verdict, shown, self._hidden, floors) if verdict else None
+        outcome = self._outcome(born, verdict, state) if verdict else "not judged yet"
+        return Tried(id, born.operator, born.rationale, outcome)
+
+    def _outcome(self, born: Proposed, verdict: Verdict, state: State) -> str:
+        heard = self._told(verdict)
+        if heard.failed:
+            return f"{heard.status} at {heard.stage}: {one_line(heard.reason)}"
+        if verdict.rank is None or verdict.speedup is None:
+            return str(heard.status)
+        speed = f"{verdict.speedup:.2f} times the baseline's speed"
+        before = [rank for rank in map(state.rank, born.parents) if rank is not None]
+        if not before:
+            return speed
+        return f"{speed}, {math.exp(verdict.rank - max(before)):.2f} times its parent's"
+
+    def _parent(self, id: int, floors: dict[str, float], diagnosis: Diagnosis | None) -> Parent:
+        born, verdict = self._proposed(id), self._verdict_of(id)
+        heard = self._told(verdict, floors) if verdict else None
         profile = "\n".join(static_lines(verdict.profile)) if verdict else ""
-        return Parent(id, self._kernel_of(id), born.operator, born.rationale, heard, profile)
+        return Parent(id, self._kernel_of(id), born.operator, born.rationale, heard, profile, diagnosis)
+
+    def _told(self, verdict: Verdict, floors: dict[str, float] | None = None) -> Told:
+        return told(verdict, [case.name for case in self._cases], self._hidden, floors)
 
     def _floor(self, floors: dict[str, float]) -> str:
         lines = [

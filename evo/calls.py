@@ -25,6 +25,8 @@ from operators.agents.recorded import Answered, Asked, Failed, Record, Recorded,
 from populations.events import Certainty, Settled
 from populations.folder import CALLS
 
+GONE = "the answer is not in the run's folder any more"
+
 
 @dataclass(frozen=True)
 class Arrival:

@@ -9,6 +9,7 @@ from evo.bandit import Bandit
 from evo.briefing import Lineages
 from evo.errands import Errands
 from evo.ledger import Ledger
+from evo.memory import Memory
 from populations.events import Event, Judged, Promoted, Proposed, Stillborn
 from populations.state import State
 from populations.verdict import Outcome
@@ -33,6 +34,7 @@ class Course:
     Attributes:
         errands: what models were asked for.
         lineages: what was tried on each kernel.
+        memory: what agents found out that is no kernel.
         due: roots of families with tune evaluations left, and how many.
         artifacts: machine code by hash, and the first kernel that has it.
         alike: work on the timed cases by hash, and the first kernel that was measured at it.
@@ -55,6 +57,7 @@ class Course:
         self._state, self._remembers = state, remembers
         self.bandit, self.ledger = bandit, ledger
         self.errands, self.lineages = Errands(), Lineages(state)
+        self.memory = Memory(state, lambda: self.noise)
         self._grant = tune_evaluations
         self._proposed: dict[int, Proposed] = {}  # waiting for their verdict
         self._root: dict[int, int] = {}
@@ -79,6 +82,7 @@ class Course:
         tuned = isinstance(event, Proposed) and event.operator == TUNE
         if (self._remembers or self.errands.begun) and not tuned:  # else nobody asks for them
             self.lineages.apply(event)
+            self.memory.apply(event)
         match event:
             case Proposed():
                 self._propose(event)

@@ -8,13 +8,14 @@ from work by the many rewrites there are. Only the state and the number of the a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from evo.arms import Arm
 from evo.bandit import Bandit, shuffled
 from evo.briefing import Briefing
 from evo.course import Course
+from evo.directions import Directions
 from evo.settings import Control, Settings
 from operators.agents.answers import Unread
 from operators.agents.chat import Message
@@ -22,7 +23,7 @@ from operators.agents.context import AgentBrief
 from operators.agents.fitting import TooLong
 from operators.agents.models import ModelSettings
 from operators.agents.recorded import Answered, Failed
-from operators.agents.writers import APPROACHES, WRITERS, Cross, Draft, Edit, Repair, Writer
+from operators.agents.writers import APPROACHES, WRITERS, Cross, Draft, Edit, Mutate, Repair, Writer
 from operators.proposal import Proposal
 from populations.kernel import Kernel
 from populations.state import State
@@ -35,12 +36,15 @@ Select = Callable[[State, Course, Random], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Question:
-    """What to send: to whom, for which agent, about which kernels."""
+    """What to send, and to whom; see ``Reserved``."""
 
     operator: str
     model: ModelSettings
     parents: tuple[int, ...]
     messages: tuple[Message, ...]
+    lessons: tuple[int, ...] = ()
+    untold: tuple[int, ...] = ()
+    mends: str | None = None
 
 
 class Delegation:
@@ -55,6 +59,7 @@ class Delegation:
         kernel_of: the kernel of an individual.
 
     Attributes:
+        settings, briefing, select: as given.
         too_long: models that a prompt was too long for, and by how much.
     """
 
@@ -67,20 +72,38 @@ class Delegation:
         select: Select,
         kernel_of: Callable[[int], Kernel],
     ) -> None:
-        self._settings, self._briefing, self._language = settings, briefing, language
-        self._structural, self._select, self._kernel_of = structural, select, kernel_of
+        self.settings, self.briefing, self.select = settings, briefing, select
+        self._language, self._structural, self._kernel_of = language, structural, kernel_of
+        self._directions = Directions(language, kernel_of, briefing.profile)
         self.too_long: dict[str, str] = {}
         self._agents = [agent for agent in WRITERS if settings.weights.get(agent.name, 1.0) > 0]
 
     def models(self, course: Course) -> list[ModelSettings]:
         """Those that are not left alone."""
         errands = course.errands
-        return [each for each in self._settings.models if errands.off(each.name, each.parallel) is None]
+        return [each for each in self.settings.models if errands.off(each.name, each.parallel) is None]
+
+    def free(self, course: Course, left_s: float) -> list[ModelSettings]:
+        """Models that one more request may go to; none where many answers wait for an ask.
+
+        Args:
+            course: what is known.
+            left_s: seconds until answers are of no use any more.
+        """
+        errands = course.errands
+        if len(errands.arrived) >= sum(each.parallel for each in self.settings.models):
+            return []
+        under_way = [errand.model for errand in errands.open.values()]
+        return [
+            each
+            for each in self.models(course)
+            if under_way.count(each.name) < each.parallel and errands.usual_s(each.name) < left_s
+        ]
 
     def question(
         self, ask: int, state: State, course: Course, needed: bool, left_s: float
     ) -> Question | None:
-        """What a model is asked now, if anything.
+        """Which kernel a model is asked for now, if any.
 
         Args:
             ask: the next ask's number.
@@ -91,16 +114,9 @@ class Delegation:
         Returns:
             None: no model is free, no agent applies, or a rewrite is worth more.
         """
-        errands = course.errands
-        under_way = [errand.model for errand in errands.open.values()]
-        free = [
-            each
-            for each in self.models(course)
-            if under_way.count(each.name) < each.parallel and errands.usual_s(each.name) < left_s
-        ]
-        if not free or len(errands.arrived) >= sum(each.parallel for each in self._settings.models):
+        if not (free := self.free(course, left_s)):
             return None
-        rng = Random(f"{self._settings.seed}:{ask}:{errands.begun}")
+        rng = Random(f"{self.settings.seed}:{ask}:{course.errands.begun}")
         arms = [Arm(agent.name, model.name) for agent in self._agents for model in free]
         rival = [rng.choice(self._structural)] if self._structural and len(state.archive) else []
         every = [*arms, *([] if needed else rival)]
@@ -110,7 +126,7 @@ class Delegation:
             agent = AGENTS[arms[position].operator]
             if (parents := self._parents(agent, state, course, rng)) is not None:
                 model = next(each for each in free if each.name == arms[position].model)
-                question = self._asked(agent, model, parents, state, course)
+                question = self._asked(agent, model, parents, state, course, rng)
                 if question is not None:
                     return question
         return None
@@ -128,26 +144,42 @@ class Delegation:
         agent = AGENTS.get(operator)
         if agent is None:
             return f"this version knows no agent {operator!r}"
-        brief = self._briefing.of(parents, None)
+        brief = self.briefing.of(parents, None)
         made = agent.child(answer.answer, brief, answer.answer.model or "the model")
         return made.reason if isinstance(made, Unread) else made
 
     def _asked(
-        self, agent: Writer, model: ModelSettings, parents: tuple[int, ...], state: State, course: Course
+        self,
+        agent: Writer,
+        model: ModelSettings,
+        parents: tuple[int, ...],
+        state: State,
+        course: Course,
+        rng: Random,
     ) -> Question | None:
-        brief = self._brief(agent, parents, state, course)
+        told, untold = course.memory.lot(rng)
+        brief = replace(
+            self._brief(agent, parents, state, course, rng), lessons=tuple(held.lesson for held in told)
+        )
         prompt = agent.prompt(brief, model)
         if isinstance(prompt, TooLong):
             self.too_long.setdefault(model.name, f"{agent.name}: {prompt.reason}")
             return None
-        return Question(agent.name, model, parents, prompt.messages)
+        said = told[: len(prompt.brief.lessons)]  # those that fit
+        lessons, kept_back = (tuple(held.number for held in each) for each in (said, untold))
+        return Question(agent.name, model, parents, prompt.messages, lessons, kept_back)
 
-    def _brief(self, agent: Writer, parents: tuple[int, ...], state: State, course: Course) -> AgentBrief:
-        direction = ""
+    def _brief(
+        self, agent: Writer, parents: tuple[int, ...], state: State, course: Course, rng: Random
+    ) -> AgentBrief:
+        direction, diagnoses = "", course.memory.diagnoses
         if isinstance(agent, Draft):
             approaches = APPROACHES.get(self._language, ("",))
             direction = approaches[course.errands.drafts % len(approaches)]
-        return self._briefing.of(parents, state.calibration, course.lineages.of(parents), direction)
+        elif isinstance(agent, Mutate):
+            direction = self._directions.toward(parents[0], state, course, rng)
+        failures = course.lineages.of(parents)
+        return self.briefing.of(parents, state.calibration, failures, direction, diagnoses=diagnoses)
 
     def _parents(self, agent: Writer, state: State, course: Course, rng: Random) -> tuple[int, ...] | None:
         """Whom the agent may start from; None: it does not apply."""
@@ -157,9 +189,9 @@ class Delegation:
             return tuple(course.errands.repairable()[:1]) or None
         if not len(state.archive):
             return None
-        one, other = self._select(state, course, rng)
+        one, other = self.select(state, course, rng)
         if isinstance(agent, Cross):
-            crossed = one != other and self._settings.control is not Control.NO_CROSSOVER
+            crossed = one != other and self.settings.control is not Control.NO_CROSSOVER
             return (one, other) if crossed else None
         if isinstance(agent, Edit) and self._kernel_of(one).source.count("\n") < LONG:
             return None
@@ -171,7 +203,7 @@ class Delegation:
         return approaches if len(state.archive) else ROUNDS * approaches
 
     def _order(self, arms: Sequence[Arm], rng: Random, bandit: Bandit) -> list[int]:
-        weights = [self._settings.weights.get(arm.operator, 1.0) for arm in arms]
-        if self._settings.control is Control.RANDOM_OPERATOR:
+        weights = [self.settings.weights.get(arm.operator, 1.0) for arm in arms]
+        if self.settings.control is Control.RANDOM_OPERATOR:
             return shuffled(weights, rng)
         return bandit.order(arms, rng, weights)

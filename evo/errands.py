@@ -1,8 +1,9 @@
 """What models were asked for and what came of it: a fold over events, so a resumed run knows it too.
 
 An *errand* is one question to a model on behalf of an agent. It begins with ``Reserved``; with ``Settled``
-its answer is in RUN/calls and has *arrived*; the ask that uses it ends it. An errand whose outcome nobody
-knows is over, and may be sent again once (``evo.ledger``).
+its answer is in RUN/calls and has *arrived*; the ask that uses it ends it. *Counsel*, whose answer is no
+kernel, needs no ask: it ends as ``Diagnosed`` or ``Reflected``. An errand whose outcome nobody knows is over,
+and may be sent again once (``evo.ledger``).
 """
 
 from __future__ import annotations
@@ -11,24 +12,42 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from statistics import median
 
+from operators.agents.diagnose import Diagnose
+from operators.agents.reflect import Reflect
 from operators.agents.writers import Draft, Repair
-from populations.events import Certainty, Event, Judged, Proposed, Reserved, Resumed, Settled, Stillborn
+from populations.events import (
+    Certainty,
+    Diagnosed,
+    Event,
+    Judged,
+    Proposed,
+    Reflected,
+    Reserved,
+    Resumed,
+    Settled,
+    Stillborn,
+)
 from populations.verdict import Outcome
 
 PROBE = "probe"  # the operator of the call that tells whether a model is there
+COUNSEL = (Diagnose.name, Reflect.name)  # agents whose answer is no kernel
 IN_A_ROW = 8  # requests that fail one after the other, beyond those under way, until a model is left alone
 RECENT = 16  # answers that tell how long one takes
 BACKLOG = 64  # failed kernels that are kept for repair
+REFUSALS = 8  # refused sources that are kept until their authors can be told, the latest ones
 
 
 @dataclass(frozen=True)
 class Errand:
-    """One question to a model, or its answer."""
+    """One question to a model, or its answer; see ``Reserved``."""
 
     call: str
     operator: str
     model: str
     parents: tuple[int, ...]
+    lessons: tuple[int, ...] = ()
+    untold: tuple[int, ...] = ()
+    mends: str | None = None
 
 
 class Errands:
@@ -37,6 +56,8 @@ class Errands:
     Attributes:
         open: errands whose answers are not there, by call.
         arrived: those whose answers wait for an ask, oldest first.
+        counsel: those whose answers are no kernels and wait to be read.
+        refused: those whose source admission refused and why, oldest first; their authors do not know yet.
         begun: how many calls there were, probes included.
         drafts: first kernels that were asked for, without failures.
         lost: errands whose outcome nobody knows, by call.
@@ -46,6 +67,8 @@ class Errands:
     def __init__(self) -> None:
         self.open: dict[str, Errand] = {}
         self.arrived: dict[str, Errand] = {}
+        self.counsel: dict[str, Errand] = {}
+        self.refused: dict[str, tuple[Errand, str]] = {}
         self.lost: dict[str, Errand] = {}
         self.used: set[str] = set()
         self.begun = 0
@@ -64,13 +87,16 @@ class Errands:
             case Reserved():
                 self.begun += 1
                 if event.operator != PROBE:
-                    self._begin(Errand(event.call, event.operator, event.model, event.parents))
+                    what = (event.parents, event.lessons, event.untold, event.mends)
+                    self._begin(Errand(event.call, event.operator, event.model, *what))
             case Settled():
                 self._settle(event)
+            case Diagnosed() | Reflected():
+                self.counsel.pop(event.call, None)
             case Proposed() | Stillborn():
                 if event.call is not None:
-                    self.arrived.pop(event.call, None)
                     self.used.add(event.call)
+                    self._use(self.arrived.pop(event.call, None), event)
                 answered = event.call is not None and event.model is not None
                 if isinstance(event, Proposed) and (answered or not event.parents):
                     self._born[event.id] = event
@@ -78,6 +104,11 @@ class Errands:
                 self._judge(self._born.pop(id), verdict.status)
             case Resumed():  # somebody may have mended what was wrong
                 self._failures.clear()
+
+    @property
+    def children(self) -> int:
+        """How many errands may still come to a kernel."""
+        return len(self.arrived) + sum(errand.operator not in COUNSEL for errand in self.open.values())
 
     def repairable(self) -> list[int]:
         """Failed kernels of agents, or to start from, newest first, that are worth another attempt; none is
@@ -108,9 +139,18 @@ class Errands:
 
     def _begin(self, errand: Errand) -> None:
         self.open[errand.call] = errand
-        self.drafts += errand.operator == Draft.name
-        if errand.operator == Repair.name:
+        self.drafts += _is_draft(errand)
+        if errand.mends is not None:
+            self.refused.pop(errand.mends, None)
+        elif errand.operator == Repair.name:
             self._attempt(errand.parents[0])
+
+    def _use(self, errand: Errand | None, end: Proposed | Stillborn) -> None:
+        """An ask used an answer; what was refused twice is left."""
+        if errand is not None and isinstance(end, Stillborn) and end.refused and errand.mends is None:
+            self.refused[errand.call] = errand, end.reason
+            while len(self.refused) > REFUSALS:
+                del self.refused[next(iter(self.refused))]
 
     def _settle(self, event: Settled) -> None:
         errand = self.open.pop(event.call, None)
@@ -118,17 +158,17 @@ class Errands:
             self.used.add(event.call)  # a probe
             return
         if event.certainty is Certainty.UNKNOWN:
-            self.drafts -= errand.operator == Draft.name
+            self.drafts -= _is_draft(errand)
             self.lost[errand.call] = errand
             return
-        self.arrived[errand.call] = errand
+        (self.counsel if errand.operator in COUNSEL else self.arrived)[errand.call] = errand
         self._took.setdefault(errand.model, deque(maxlen=RECENT)).append(event.seconds)
         if event.failure is None:
             self._failures[errand.model] = 0
         else:
             self._failures[errand.model] += 1
             self._latest[errand.model] = event.failure
-            self.drafts -= errand.operator == Draft.name
+            self.drafts -= _is_draft(errand)
 
     def _attempt(self, id: int) -> None:
         """One more repair of a chain; the last one that it is worth takes the kernel off the list."""
@@ -148,3 +188,8 @@ class Errands:
             self._broken[born.id] = first
             while len(self._broken) > BACKLOG:
                 del self._broken[next(iter(self._broken))]
+
+
+def _is_draft(errand: Errand) -> bool:
+    """Whether it asks for one more first kernel; one that is mended was counted before."""
+    return errand.operator == Draft.name and errand.mends is None

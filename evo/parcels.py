@@ -38,6 +38,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,40}$")]
 Line = Annotated[str, Field(max_length=4000)]
 Source = Annotated[str, Field(max_length=LONGEST)]
 Number = Annotated[int, Field(ge=1, le=1 << 53)]
+Lessons = Annotated[tuple[Annotated[int, Field(ge=0, le=1 << 53)], ...], Field(max_length=1000)]
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
@@ -64,6 +65,7 @@ class Parcel:
         tokens, usd, seconds: what it did cost; of a request that is open, the reservation.
         certainty: how that is known; "unknown" while the request is open.
         asked, answer: the conversation.
+        lessons, untold: see ``Reserved``.
     """
 
     run: Annotated[str, Field(max_length=64)]
@@ -83,6 +85,8 @@ class Parcel:
     certainty: Certainty = Certainty.COUNTED
     asked: Asked | None = None
     answer: Answered | Failed | None = None
+    lessons: Lessons = ()
+    untold: Lessons = ()
     format: Literal[1] = 1
 
     @property
@@ -116,7 +120,7 @@ class Parcel:
         assert self.model is not None
         return Reserved(
             self.call, ask, self.operator, self.model, self.reserved_tokens, self.reserved_usd, None,
-            self.ids, request,
+            self.ids, request, self.lessons, self.untold,
         )  # fmt: skip
 
     def settled(self, answer: str | None = None) -> Settled:

@@ -200,6 +200,7 @@ class Proposing:
             self._parcel(question.operator, question.parents, id),
             model=question.model.name, reserved_tokens=cost.tokens, reserved_usd=cost.usd,
             tokens=cost.tokens, usd=cost.usd, certainty=Certainty.UNKNOWN, asked=asked,
+            lessons=question.lessons, untold=question.untold,
         )  # fmt: skip
         self._outbox.announce(parcel)
         self._look()

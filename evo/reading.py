@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,8 +52,10 @@ def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
         member = opened.get(id)
         verdict, source, calibration = member.verdict, member.source, opened.calibration
         export = exported(opened.export_check(member.id), verdict)
+        diagnosis = opened.diagnosis(member.id)
         if as_json:
             judged = {"verdict": verdict.to_json() if verdict else None, "export": export}
+            judged["diagnosis"] = asdict(diagnosis) if diagnosis else None
             saying.data({**_member(member), **judged, "source": source}, as_json)
             return
     if verdict is not None:
@@ -61,6 +64,11 @@ def show(run: RunFolder, id: Id, as_json: saying.Json = False) -> None:
         roofline = calibration.roofline if calibration else None
         name = f"kernel {member.id} ({member.operator}, {member.rationale})"
         print_verdict(verdict, name, roofline, export)
+    if diagnosis is not None:
+        lines = [f"held back, by a diagnosis: {diagnosis.bottleneck}"]
+        lines += [f"  seen: {line}" for line in diagnosis.evidence]
+        lines += [f"  to do: {line}" for line in diagnosis.prescriptions]
+        saying.data(None, as_json, [(line,) for line in lines])
     print(source)
 
 
@@ -151,7 +159,7 @@ def _replayed(run: Path) -> dict[str, Any]:
 
     with EventLog.open(run, readonly=True) as log:
         begun = log.started()
-        state, _ = replayed(log, checked(begun.settings["search"], f"settings of run {run}"))
+        state, course = replayed(log, checked(begun.settings["search"], f"settings of run {run}"))
     return {
         "run_dir": str(run),
         "asks": state.asks,
@@ -161,6 +169,8 @@ def _replayed(run: Path) -> dict[str, Any]:
         "best": state.best.id if state.best else None,
         "population": [one.id for one in state.archive],
         "outcomes": {outcome.value: count for outcome, count in state.outcomes.items()},
+        "diagnosed": sorted(course.memory.diagnoses),
+        "lessons": [held.lesson.text for held in course.memory.lessons],
         "stopped": state.stopped,
     }
 
@@ -181,7 +191,7 @@ def _in_words(value: object) -> str:
 def _member(member: Any) -> dict[str, Any]:
     """A ``populations.run.Member`` as plain data."""
     keys = (
-        "id", "source_sha", "language", "operator", "rationale", "status", "stage", "reason", "general",
-        "speedup", "fitness", "rank", "promoted",
+        "id", "source_sha", "language", "operator", "model", "rationale", "status", "stage", "reason",
+        "general", "speedup", "fitness", "rank", "promoted",
     )  # fmt: skip
     return {**{key: getattr(member, key) for key in keys}, "parents": list(member.parents)}

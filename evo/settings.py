@@ -55,6 +55,8 @@ class Settings(BaseModel):
         tune_share: share of asks that tune a new structure, while one is due.
         tune_evaluations: how many tune evaluations a promising new structure gets before it is left.
         finalists: how many kernels are measured again before the closing table.
+        counsel_share: share of the calls of models that may be for a diagnosis or lessons; 0: none.
+        reflect_every: judged kernels, steps of the tuner left out, from one reflection to the next; 0: none.
         patience: stop as "exhausted" after this many asks in a row that led to no evaluation.
         weights: per operator, 1.0 unless told; 0 switches it off.
         operators: further operators, each as "package.module:Name".
@@ -77,6 +79,8 @@ class Settings(BaseModel):
     tune_share: float = Field(default=0.6, ge=0, le=1)
     tune_evaluations: int = Field(default=4, ge=0)
     finalists: int = Field(default=3, ge=1)
+    counsel_share: float = Field(default=0.2, ge=0, lt=1)
+    reflect_every: int = Field(default=50, ge=0)
     patience: int = Field(default=200, ge=1)
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     operators: tuple[str, ...] = ()

@@ -39,10 +39,12 @@ def print_closing(run: Run, file: Path | None) -> None:
 
 def print_members(members: Iterable[Member], title: str) -> None:
     """A list of kernels, one a row."""
+    listed = list(members)
+    models = ["model"] if any(member.model for member in listed) else []
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    for column in ("id", "status", "speed-up", "at least", "general", "operator", "parents", "why"):
+    for column in ("id", "status", "speed-up", "at least", "general", "operator", *models, "parents", "why"):
         table.add_column(column, justify="right" if column in ("id", "speed-up", "at least") else "left")
-    for m in members:
+    for m in listed:
         general = {True: "yes", False: "no", None: ""}[m.general]
         parents = " ".join(str(parent) for parent in m.parents)
         status = m.status.value if m.status else "waiting"
@@ -53,6 +55,7 @@ def print_members(members: Iterable[Member], title: str) -> None:
             at_least(m.fitness),
             general,
             m.operator,
+            *(m.model or "" for _ in models),
             parents,
             m.rationale,
         )

@@ -16,11 +16,13 @@ from pydantic import ValidationError
 
 from populations.database import explained
 from populations.events import (
+    Diagnosed,
     Event,
     Exported,
     Judged,
     Promoted,
     Proposed,
+    Reflected,
     Reserved,
     Resumed,
     Settled,
@@ -89,6 +91,7 @@ class _History:
         self._judged: dict[int, int] = {}  # id → event
         self._promoted: set[int] = set()
         self._calls: dict[str, bool] = {}  # call → whether it is settled
+        self._heard: dict[str, int] = {}  # call whose answer is no kernel → event
         self.records: dict[str, str] = {}  # name of a file of a call → hash of what it holds
 
     def read(self, seq: int, kind: str, body: str) -> None:
@@ -156,10 +159,19 @@ class _History:
                 self._calls[call] = True
                 if event.answer is not None:
                     self.records[f"{call}.answer.json"] = event.answer
+            case Diagnosed(call) | Reflected(call):
+                self._hear(seq, call)
             case Resumed(count) if count != len(self._judged):
                 self._fault(
                     f"Event {seq} resumes at {count} evaluations, but {len(self._judged)} were judged."
                 )
+
+    def _hear(self, seq: int, call: str) -> None:
+        if not self._calls.get(call, False):
+            self._fault(f"Call {call} was read (event {seq}) before it was settled.")
+        if call in self._heard:
+            self._fault(f"Call {call} was read twice: events {self._heard[call]} and {seq}.")
+        self._heard.setdefault(call, seq)
 
     def _end_ask(self, seq: int, ask: int) -> None:
         if ask in self._asks:

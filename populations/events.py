@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from populations.calibration import Calibration
 from populations.export_check import ExportCheck
+from populations.learned import Diagnosis, Lesson
 from populations.verdict import Verdict
 
 FORMAT = 1  # of the run folder; a reader refuses a larger one
@@ -71,7 +72,8 @@ class Stillborn:
     """An ask without an evaluation: no place to apply the operator, a duplicate, or refused at admission.
 
     Of a child that was built and does the work of an earlier kernel, the ``twin``, the hash of its source is
-    kept, and its tuning numbers: it is not built again, and the numbers are not tried again.
+    kept, and its tuning numbers: it is not built again, and the numbers are not tried again. ``refused``:
+    there is a source, and admission refused it.
     """
 
     ask: int
@@ -83,6 +85,7 @@ class Stillborn:
     numbers: tuple[int, ...] = ()
     model: str | None = None
     call: str | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,11 @@ class Reserved:
     """A call of a model is about to be made, and may cost so much at most; logged before it is made.
 
     ``call`` is its name, unique in a run; ``ask`` the next ask when it was made (the ask that finds its
-    answer uses it); ``again`` an earlier call whose outcome nobody knows and that this one repeats. Tokens
-    and USD are those of all its attempts. ``request`` is the hash of what is sent, as RUN/calls keeps it.
+    answer uses it); ``again`` an earlier call whose outcome nobody knows and that this one repeats;
+    ``mends`` one whose source was refused, as its author now hears. Tokens and USD are those of all its
+    attempts. ``request`` is the hash of what is sent, as RUN/calls keeps it. ``parents`` are the kernels that
+    it is about. ``lessons`` are the numbers of those that it tells, in the order in which the run learned
+    them, ``untold`` of those that a lot kept back.
     """
 
     call: str
@@ -127,6 +133,9 @@ class Reserved:
     again: str | None = None
     parents: tuple[int, ...] = ()
     request: str | None = None
+    lessons: tuple[int, ...] = ()
+    untold: tuple[int, ...] = ()
+    mends: str | None = None
 
 
 class Certainty(StrEnum):
@@ -155,6 +164,25 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class Diagnosed:
+    """What a call said that holds a kernel back; None: nothing that can be used, and why."""
+
+    call: str
+    id: int
+    diagnosis: Diagnosis | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """The lessons that a call drew, in place of those before; None: none that can be used, and why."""
+
+    call: str
+    lessons: tuple[Lesson, ...] | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Resumed:
     """A new process took the run over."""
 
@@ -178,6 +206,8 @@ Event = (
     | Exported
     | Reserved
     | Settled
+    | Diagnosed
+    | Reflected
     | Resumed
     | Stopped
 )

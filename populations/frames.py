@@ -24,6 +24,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "evaluation": "place in the order judged, from 1; missing: not judged yet",
         "judged_s": "seconds from the run's start to its first verdict, pauses included",
         "operator": "what made it",
+        "model": "that the operator spoke to; missing: none",
         "parents": "ids, a tuple; empty for a seed",
         "status": "how far it came, an ordered category; missing: not judged yet",
         "stage": "the stage that decided",
@@ -112,7 +113,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "events": {
         "seq": "number of the event, from 1",
         "time": "when, UTC",
-        "kind": "started, calibrated, proposed, stillborn, judged, promoted, resumed or stopped",
+        "kind": "started, calibrated, proposed, stillborn, judged, promoted, exported, reserved, settled, "
+        "diagnosed, reflected, resumed or stopped",
         "id": "the kernel it is about; missing: none",
         "body": "the whole event as JSON text",
     },
@@ -131,10 +133,12 @@ _TYPES = {
 }  # and all others are text
 _INDIVIDUALS = """
 SELECT id, CASE WHEN judged_seq NOTNULL THEN row_number() OVER (ORDER BY judged_seq IS NULL, judged_seq) END,
-    time - (SELECT time FROM events WHERE seq = 1), operator, parents, status, stage, reason, general,
+    judged.time - (SELECT time FROM events WHERE seq = 1), operator, json_extract(proposed.body, '$.model'),
+    parents, status, stage, reason, general,
     not_general, speedup, fitness, rank, promoted, numerics, isolation, rationale, language, tokens, usd,
     seconds, device_s, source_sha
-FROM individuals LEFT JOIN events ON seq = judged_seq ORDER BY id"""
+FROM individuals JOIN events AS proposed ON proposed.seq = proposed_seq
+    LEFT JOIN events AS judged ON judged.seq = judged_seq ORDER BY id"""
 _PROFILES = """
 SELECT id, json_extract(body, '$.verdict.profile')
 FROM individuals JOIN events ON seq = verdict_seq ORDER BY id"""

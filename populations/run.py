@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from populations.calibration import Calibration
-from populations.events import Calibrated, Exported, Judged, Promoted, Started, Stopped
+from populations.events import Calibrated, Diagnosed, Exported, Judged, Promoted, Started, Stopped
 from populations.export_check import ExportCheck
 from populations.folder import RunError, writer_of
 from populations.kernel import Kernel
+from populations.learned import Diagnosis
 from populations.lineage import Birth, Step, ancestry, unified_diff
 from populations.log import EventLog
 from populations.verdict import Outcome, Verdict
@@ -33,6 +34,7 @@ _SPENT = {
     "failed": "count(failure)",
     "open": "count(*) FILTER (WHERE certainty IS NULL)",
 }  # of calls, in SQL
+_MODEL = "(SELECT json_extract(body, '$.model') FROM events WHERE seq = proposed_seq)"
 _BEST_FIRST = "promoted AND fitness IS NOT NULL DESC, rank DESC, general IS TRUE DESC, id"
 
 
@@ -46,6 +48,7 @@ class Member:
         language: "cpp", ...
         parents: ids; empty for a seed.
         operator: what made it.
+        model: that the operator spoke to; None: it needs none.
         rationale: why it was tried.
         status: how far it came; None: not judged yet.
         stage: the stage that decided.
@@ -64,6 +67,7 @@ class Member:
     language: str
     parents: tuple[int, ...]
     operator: str
+    model: str | None
     rationale: str
     status: Outcome | None
     stage: str | None
@@ -205,6 +209,16 @@ class Run:
         events = (self.log.event(seq) for (seq,) in found)
         return next((e.check for e in events if isinstance(e, Exported) and e.id == number), None)
 
+    def diagnosis(self, id: int | str) -> Diagnosis | None:
+        """What a model said that holds a kernel back; None: nobody was asked, or nothing was understood.
+
+        Raises:
+            RunError: there is no such kernel.
+        """
+        about = "SELECT seq FROM events WHERE kind = 'diagnosed' AND json_extract(body, '$.id') = ?"
+        events = (self.log.event(seq) for (seq,) in self.log.query(about, self.get(id).id))
+        return next((e.diagnosis for e in events if isinstance(e, Diagnosed) and e.diagnosis), None)
+
     def lineage(self, id: int | str) -> list[Step]:
         """A kernel's ancestors, roots first, itself last, with what each step gained.
 
@@ -309,7 +323,8 @@ class Run:
 
     def _members(self, clause: str, *values: object) -> Iterator[Member]:
         columns = [field.name for field in fields(Member) if field.name != "run"]
-        for row in self.log.query(f"SELECT {', '.join(columns)} FROM individuals {clause}", *values):
+        chosen = ", ".join(_MODEL if name == "model" else name for name in columns)
+        for row in self.log.query(f"SELECT {chosen} FROM individuals {clause}", *values):
             told: dict[str, Any] = dict(zip(columns, row, strict=True))
             try:
                 told["parents"] = tuple(json.loads(told["parents"]))

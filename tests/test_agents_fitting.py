@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from test_agents_prompts import BRIEF, DIAGNOSIS, FAILED, PLAIN, heard, of
 
 from operators.agents import chat
-from operators.agents.context import Lesson, Tried
+from operators.agents.context import Tried
 from operators.agents.fitting import CUTS
 from operators.agents.models import ModelSettings
 from operators.agents.scripted import ScriptedChat
 from operators.agents.writers import Draft, Mutate, Repair
 from populations.kernel import Kernel
+from populations.learned import Lesson
 from populations.verdict import Evidence, Outcome, Stage, Verdict
 
 FULL = replace(
-    of((PLAIN,), diagnosis=DIAGNOSIS, direction="fewer passes"),
+    of((replace(PLAIN, diagnosis=DIAGNOSIS),), direction="fewer passes"),
     failures=tuple(Tried(n, "agent_mutate", f"idea {n} " * 9, "slower") for n in range(30)),
     lessons=tuple(Lesson(f"lesson {n} " * 9, (1, 2)) for n in range(30)),
 )

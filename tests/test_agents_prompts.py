@@ -17,15 +17,7 @@ from fitness.lowering import source as lowering_source
 from operators.agents import problem
 from operators.agents.cases import WriteCases
 from operators.agents.chat import Answer, Chat, Message, Tool, ToolResult
-from operators.agents.context import (
-    AgentBrief,
-    Diagnosis,
-    Lesson,
-    Parent,
-    ShownCase,
-    Told,
-    Tried,
-)
+from operators.agents.context import AgentBrief, Parent, ShownCase, Told, Tried
 from operators.agents.diagnose import Diagnose
 from operators.agents.explore import Explore
 from operators.agents.guides import guide, languages
@@ -33,8 +25,9 @@ from operators.agents.hearing import HIDDEN, told
 from operators.agents.models import ModelSettings
 from operators.agents.reflect import Reflect
 from operators.agents.scripted import ScriptedChat
-from operators.agents.writers import APPROACHES, WRITERS, Cross, Draft, Edit, Mutate, Repair
+from operators.agents.writers import APPROACHES, WRITERS, Cross, Draft, Edit, Mutate, Repair, refused
 from populations.kernel import Kernel
+from populations.learned import Diagnosis, Lesson
 from populations.verdict import CaseVerdict, Evidence, Outcome, Stage, Timing, Verdict
 
 ROOT = Path(__file__).parent.parent
@@ -122,6 +115,16 @@ DIAGNOSIS = Diagnosis(
     ("2.3 times the floor, and expf is called for each element",),
     ("a polynomial of degree 5 in base 2",),
 )
+DIRECTION = (
+    "explicit vectors: intrinsics, or types with a vector_size (not tried yet: no measured kernel does "
+    "this and otherwise resembles the parent)"
+)
+RESULTS = (
+    Tried(3, "seed", "three passes a row", "1.07 times the baseline's speed"),
+    Tried(7, "fuse", "one loop instead of two", "1.00 times the baseline's speed, 0.93 times its parent's"),
+    Tried(8, "agent_mutate", "exp by a table", f"incorrect at smoke: {HIDDEN}"),
+    Tried(9, "agent_mutate", "lanes", "1.56 times the baseline's speed, 1.46 times its parent's"),
+)
 TRITON = replace(
     BRIEF,
     language="triton",
@@ -161,20 +164,25 @@ def of(parents: tuple[Parent, ...], **further: object) -> AgentBrief:
     return replace(BRIEF, parents=parents, **further)  # type: ignore[arg-type]
 
 
+DRAFTING = Draft().prompt(of((), failures=(), direction=APPROACHES["cpp"][0]), ROOMY)
+ENTRY = 'extern "C" void kernel_function(const float* x, float* out, const int64_t* shapes)'
+THREADS = f"#include <cstdint>\n#include <thread>\n\n{ENTRY} {{\n    // …\n}}\n"
+DRAFTED, REFUSAL = f"Rationale: all the cores\n\n```cpp\n{THREADS}```\n", cpp_source.fault(THREADS, 3) or ""
 AGENTS = {
     "draft": lambda chat: Draft()(of((), failures=(), direction=APPROACHES["cpp"][1]), chat),
-    "mutate": lambda chat: Mutate()(
-        of((PLAIN,), diagnosis=DIAGNOSIS, direction="few vector registers"), chat
-    ),
+    "mutate": lambda chat: Mutate()(of((replace(PLAIN, diagnosis=DIAGNOSIS),), direction=DIRECTION), chat),
     "mutate-triton": lambda chat: Mutate()(TRITON, chat),
     "edit": lambda chat: Edit()(of((PLAIN,)), chat),
-    "cross": lambda chat: Cross()(of((PLAIN, EXPERT), failures=()), chat),
+    "cross": lambda chat: Cross()(of((PLAIN, replace(EXPERT, diagnosis=DIAGNOSIS)), failures=()), chat),
     "repair": lambda chat: Repair()(of((FAILED,), failures=()), chat),
+    "refused": lambda chat: chat.ask(refused(DRAFTING.messages, Answer(DRAFTED), REFUSAL)),
     "diagnose": lambda chat: Diagnose()(of((PLAIN,)), chat),
     "cases": lambda chat: WriteCases(
         {"ROWS": 256, "COLS": 4096}, {"normal": "N(0, 1)", "ties": "many equal values"}
     )(of((PLAIN,)), chat),
-    "reflect": lambda chat: Reflect(BRIEF.failures)(of(()), chat),
+    "reflect": lambda chat: Reflect(RESULTS, ("Two rows at a time hide the latency of memory.",))(
+        of(()), chat
+    ),
     "explore": lambda chat: Explore(TOOLS)(of((PLAIN,)), chat),
 }
 

@@ -22,11 +22,12 @@ from evo import doctor, session
 from evo.command import run_command_line
 from evo.progress import Silent
 from evo.settings import settings
-from fitness.target import Built
+from fitness.target import Admission, Built
 from fitness.testing import InstantTarget
 from operators.agents.models import ModelSettings
 from populations import Outcome, Verdict
 from populations.events import Certainty, Event, Proposed, Reserved, Settled, Stillborn
+from populations.kernel import Kernel
 from populations.run import Member
 from populations.state import State
 from populations.verdict import CaseVerdict, Evidence, Stage
@@ -58,6 +59,9 @@ class Parts(InstantTarget):
     def promote(self, built: Built) -> Verdict:
         return self._judged(built, super().promote(built))
 
+    def gain(self, source: str) -> float:
+        return 0.3 * sum(part in source for part in ("FAST", "LEAN"))
+
     def _judged(self, built: Built, verdict: Verdict) -> Verdict:
         source = built.kernel.source
         if "BROKEN" in source:
@@ -66,7 +70,7 @@ class Parts(InstantTarget):
             case = CaseVerdict(name, False, False, Outcome.INCORRECT, reason, 31250.0)
             evidence = Evidence(name, 0, (1, 16), 0.25, 0.5, 0.25, 8e-6)
             return Verdict(Outcome.INCORRECT, Stage.SMOKE, reason, evidence, (case,))
-        gain = 0.3 * sum(part in source for part in ("FAST", "LEAN"))
+        gain = self.gain(source)
         cases = tuple(
             replace(
                 case,
@@ -106,6 +110,8 @@ def author(body: Body) -> str:
         return "ready"
     if "Write a first kernel" in task:
         return says("plain loops", "PLAIN")
+    if "holds this kernel back" in task:
+        return '{"bottleneck": "cache", "prescriptions": ["fewer loads"]}'
     if "repair it" in task:
         seen = "got 0.25, expected 0.5" in asked and "BROKEN" in asked
         return says("the index was off by one", "WHOLE") if seen else "I cannot see what is wrong."
@@ -163,6 +169,39 @@ def test_a_draft_that_fails_is_repaired_mutated_and_crossed(tmp_path: Path, targ
         line = [step.birth.id for step in run.lineage(crossed.id)]
         assert {draft.id, broken.id, repaired.id} < set(line)
         assert run.best is not None and run.best.id == crossed.id
+        assert populations.check(run.path) == []
+
+
+class Strict(Parts):
+    """Admits no kernel with a part that is BANNED."""
+
+    def admit(self, kernel: Kernel) -> Admission | Verdict:
+        if "BANNED" in kernel.source:
+            return Verdict(Outcome.REJECTED, Stage.ADMIT, "the source may use nothing that is BANNED")
+        return super().admit(kernel)
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_source_that_is_refused_before_it_is_built_goes_back_to_its_author_once(
+    tmp_path: Path, mended: bool
+) -> None:
+    def careless(body: Body) -> str:
+        """Uses what is BANNED until it is told, or even then."""
+        *before, last = body["messages"]
+        if len(before) <= 1:
+            return says("a first try", "BANNED")
+        assert "refused before it was built: the source may use nothing that is BANNED" in last["content"]
+        assert "static int BANNED;" in before[-1]["content"] and "# Your task" in before[1]["content"]
+        return says("without it", "PLAIN" if mended else "BANNED")
+
+    limits = {"evaluations": 1, "patience": 5, "toolbox": nothing()}
+    with serving(careless) as server, search(tmp_path, server, "Strict", **limits) as run:
+        mending = [each for each in events(run, Reserved) if each.mends]
+        refused = [each.call for each in events(run, Stillborn) if each.refused]
+        again = [each.mends for each in mending]
+        assert again and len(again) == len(set(again)) and set(again) <= set(refused)
+        assert not {each.call for each in mending} & set(again)
+        assert [member.rationale for member in run.individuals()] == ["without it"] * mended
         assert populations.check(run.path) == []
 
 
@@ -417,12 +456,16 @@ class HoldsOut(Parts):
 def test_no_prompt_of_a_search_tells_of_a_case_that_is_held_out(tmp_path: Path) -> None:
     with (
         serving(author) as server,
-        search(tmp_path, server, "HoldsOut", toolbox=nothing(), patience=30) as run,
+        search(
+            tmp_path, server, "HoldsOut", toolbox=nothing(), patience=30, reflect_every=2, counsel_share=0.5
+        ) as run,
     ):
         asked = [body["messages"][-1]["content"] for _, body in server.requests]
         repairs = [text for text in asked if "repair it" in text]
         assert repairs and all("a held-out case failed" in text for text in repairs)
         assert not [text for text in asked if "nonfinite" in text or "0.25" in text]
+        results = [text for text in asked if "# What was tried" in text]
+        assert any("-> incorrect at smoke: a held-out case failed" in text for text in results)
         assert not made_by(run, "agent_repair")
         assert len(repairs) <= 2 * len([m for m in run.individuals() if m.status is Outcome.INCORRECT])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from populations import EventLog, RunError, check
-from populations.events import FORMAT, Resumed, Stillborn
+from populations.events import FORMAT, Diagnosed, Reflected, Reserved, Resumed, Settled, Stillborn
 from populations.testing import a_kernel, a_life, a_proposal
 
 
@@ -39,6 +39,19 @@ def change(seq: int, path: str, value: str) -> str:
 
 def test_a_sound_run_has_no_faults(run):
     assert check(run) == []
+
+
+def test_an_answer_is_read_once_and_after_it_came(run):
+    diagnosis, lessons = Diagnosed("1.1", 1, None, "it is empty"), Reflected("2.1", ())
+    with EventLog.open(run) as log:
+        log.append(Reserved("1.1", 5, "agent_diagnose", "small", 100, parents=(1,)), Settled("1.1", 50))
+        log.append(diagnosis)
+        assert check(run) == []
+        log.append(diagnosis, Reserved("2.1", 5, "agent_reflect", "small", 100), lessons)
+    assert check(run) == [
+        "Call 1.1 was read twice: events 13 and 14.",
+        "Call 2.1 was read (event 16) before it was settled.",
+    ]
 
 
 def test_a_run_that_is_being_written_can_be_checked(run):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from populations.kernel import Kernel
+from populations.learned import Diagnosis, Lesson
 from populations.verdict import Outcome, Stage
 
 
@@ -88,6 +89,7 @@ class Parent:
         operator, rationale: what made it, and why.
         told: what the judge said; None: not judged.
         profile: counters or static facts as lines, e.g. "registers per thread: 96"; "" where there are none.
+        diagnosis: what holds it back; None: nobody was asked.
     """
 
     id: int
@@ -96,6 +98,7 @@ class Parent:
     rationale: str
     told: Told | None = None
     profile: str = ""
+    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True)
@@ -106,23 +109,6 @@ class Tried:
     operator: str
     rationale: str
     outcome: str
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What holds a kernel back: the bottleneck, what shows it, and what to do about it."""
-
-    bottleneck: str
-    evidence: tuple[str, ...]
-    prescriptions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A short lesson, and the ids of the kernels that support it."""
-
-    text: str
-    ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +127,6 @@ class AgentBrief:
         floor: what the hardware allows, in a line; "" where it is not known.
         parents: none for a draft, two for a crossover, else one.
         failures: what was tried on this lineage and failed, oldest first.
-        diagnosis: of the first parent.
         lessons: what the run has learned, most useful first.
         direction: what to explore, e.g. an approach, or an empty cell of the archive; "" leaves it open.
         advice: False leaves the guide's advice out; its contract always stays.
@@ -159,7 +144,6 @@ class AgentBrief:
     floor: str = ""
     parents: tuple[Parent, ...] = ()
     failures: tuple[Tried, ...] = ()
-    diagnosis: Diagnosis | None = None
     lessons: tuple[Lesson, ...] = ()
     direction: str = ""
     advice: bool = True

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from operators.agents import prompts
 from operators.agents.answers import Unread, one_line
-from operators.agents.chat import Answer, Chat
-from operators.agents.context import AgentBrief, Diagnosis
+from operators.agents.chat import Answer, Chat, Message
+from operators.agents.context import AgentBrief
 from operators.agents.data import data
+from operators.agents.fitting import Fitted, TooLong, fitted
+from operators.agents.models import ModelSettings
 from operators.agents.offer import Offer, asked
+from populations.learned import Diagnosis
 
 BOTTLENECKS = (
     "memory bandwidth",
@@ -24,6 +27,7 @@ BOTTLENECKS = (
     "unknown",
 )
 MOST = 4  # prescriptions, and lines of evidence
+KEEPS = ("profiles",)
 
 
 class Diagnose:
@@ -33,13 +37,15 @@ class Diagnose:
 
     def __call__(self, brief: AgentBrief, chat: Chat) -> Offer[Diagnosis]:
         """The diagnosis of the brief's parent, or why there is none."""
-        return asked(
-            chat,
-            brief,
-            lambda less: prompts.conversation("diagnose", less, bottlenecks=list(BOTTLENECKS)),
-            read,
-            keeps=("profiles",),
-        )
+        return asked(chat, brief, _conversation, read, KEEPS)
+
+    def prompt(self, brief: AgentBrief, model: ModelSettings) -> Fitted | TooLong:
+        """The question alone, for whoever sends it elsewhere or later; ``read`` reads its answer."""
+        return fitted(_conversation, brief, model, keeps=KEEPS)
+
+
+def _conversation(brief: AgentBrief) -> Sequence[Message]:
+    return prompts.conversation("diagnose", brief, bottlenecks=list(BOTTLENECKS))
 
 
 def read(answer: Answer) -> Diagnosis | Unread:

@@ -49,7 +49,7 @@ CUTS = (  # the first is left out first
     Cut("cases that are not timed", lambda brief: replace(brief, cases=_timed(brief))),
     Cut("profiles", _parents(lambda parent: replace(parent, profile=""))),
     Cut("failures", lambda brief: replace(brief, failures=())),
-    Cut("the diagnosis", lambda brief: replace(brief, diagnosis=None)),
+    Cut("the diagnosis", _parents(lambda parent: replace(parent, diagnosis=None))),
     Cut("the direction", lambda brief: replace(brief, direction="")),
     Cut("the reference", lambda brief: replace(brief, reference="")),
 )
@@ -57,10 +57,11 @@ CUTS = (  # the first is left out first
 
 @dataclass(frozen=True)
 class Fitted:
-    """A prompt that fits, and what was left out for that."""
+    """A prompt that fits, what was left out for that, and the brief without it."""
 
     messages: tuple[Message, ...]
     left_out: tuple[str, ...]
+    brief: AgentBrief
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def fitted(
             brief, messages = less, tuple(render(less))
             left_out.append(cut.name)
         if chat.size(messages, tools) <= room:
-            return Fitted(messages, tuple(left_out))
+            return Fitted(messages, tuple(left_out), brief)
     return TooLong(
         f"the prompt has about {chat.size(messages, tools)} tokens without all that may be left out; "
         f"{model.name} has room for {room}"

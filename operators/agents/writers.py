@@ -156,4 +156,16 @@ class Edit(Writer):
         return Written(made, answers.rationale(answers.plain(answer.text)))
 
 
+def refused(asked: Sequence[Message], answer: Answer, reason: str) -> tuple[Message, ...]:
+    """The conversation in which an author hears why its source was not even built.
+
+    Args:
+        asked: the question.
+        answer: with the source.
+        reason: why it was refused.
+    """
+    said = Message("assistant", answers.plain(answer.text))
+    return (*asked, said, Message("user", prompts.rendered("refused", reason=reason)))
+
+
 WRITERS = (Draft(), Mutate(), Edit(), Cross(), Repair())
