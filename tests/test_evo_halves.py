@@ -623,17 +623,18 @@ def test_killing_either_half_at_any_moment_loses_no_proposal_and_doubles_none(
 
 
 def test_an_interrupted_propose_says_what_is_there_and_what_counts_as_spent(tmp_path: Path) -> None:
-    path = begun(tmp_path)
+    path, answered = begun(tmp_path), iter([True])
 
     def answer(body: Body) -> str:
-        if "# Your task" in body["messages"][-1]["content"] and len(server.requests) > 3:
+        if "# Your task" in body["messages"][-1]["content"] and not next(answered, False):
             server.stop.wait(30)
         return author(body)
 
     with serving(answer) as server:
         words = ["-m", "evo", "propose", str(path), "--model", f"small@{server.url}"]
         with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as half:
-            while len(listed(path / PROPOSALS)[1]) < 4 or len(listed(path / PROPOSALS)[0]) < 2:
+            # The probe's and one more; four are open at a time.
+            while [len(ids) for ids in listed(path / PROPOSALS)] != [2, 4]:
                 assert half.poll() is None
                 time.sleep(0.01)
             judge(path)  # those that are open are waited for
