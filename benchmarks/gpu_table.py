@@ -5,8 +5,9 @@
     python benchmarks/gpu_table.py --out docs/results/h200 --print        # the table alone
 
 One search per problem, in a process of its own, each kept in a file: a stopped run goes on where it was, rows
-of several calls merge. ``--again`` measures the saved champions and the baselines once more. Every number is
-from ``kernel-evo``'s judge: medians over interleaved rounds, 95 percent intervals by bootstrap over rounds.
+of several calls merge. ``--again`` measures the saved champions and the baselines once more; ratios agree
+where intervals overlap, each widened by its A/A half-width. Numbers are from ``kernel-evo``'s judge: medians
+over interleaved rounds, 95 percent intervals by bootstrap over rounds.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +137,9 @@ def line(row: dict[str, Any]) -> str:
         for b in row["baselines"]
     }
     seeds = [seed["us"] for seed in row["seeds"] if seed["us"]]
-    first = row["timings"][0] if row["timings"] else None
+    first = first_timing(row)
     evolved = f"{first['median'] * 1e6:.1f}" if first else row["status"]
-    repeat = row.get("again", {}).get("timings")
+    repeats = [ratio(first_timing(more)) for more in row.get("again", [])]
     return " | ".join(
         [
             f"| {row['problem']}",
@@ -146,11 +149,38 @@ def line(row: dict[str, Any]) -> str:
             shown(min(seeds, default=None)),
             evolved + ("" if row["operator"] != "seed" else " (a seed)"),
             ratio(first),
-            ratio(repeat[0]) if repeat else "",
+            "; ".join(repeats),
             shown(row["noise"] and 100 * row["noise"], 2),
             f"{row['kernels']} in {row['search_s']:.0f} |",
         ]
     )
+
+
+def first_timing(measuring: dict[str, Any]) -> dict[str, Any] | None:
+    """What was measured of the first timed case; None: nothing was."""
+    timings: list[dict[str, Any]] = measuring["timings"]
+    return timings[0] if timings else None
+
+
+def agreement(rows: list[dict[str, Any]]) -> str:
+    """How many measurings' ratios agree with that of the one before, and which do not."""
+    pairs = [(row["problem"], pair) for row in rows for pair in pairwise([row, *row.get("again", [])])]
+    apart = [problem for problem, pair in pairs if not agree(*pair)]
+    told = f"; not: {', '.join(apart)}" if apart else ""
+    return f"{len(pairs) - len(apart)} of {len(pairs)} ratios agree with the one measured before{told}"
+
+
+def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two measuring runs' intervals of the ratio overlap, each widened by its A/A half-width."""
+    ends = []
+    for measuring in (one, other):
+        timing = first_timing(measuring)
+        if timing is None:
+            return False
+        low, high = timing["speedup_ci95"]
+        noise = math.exp(measuring["noise"] or 0.0)
+        ends.append((low / noise, high * noise))
+    return max(low for low, _ in ends) <= min(high for _, high in ends)
 
 
 def ratio(timing: dict[str, Any] | None) -> str:
@@ -190,7 +220,8 @@ def main() -> None:
         try:
             if options.again:
                 row = json.loads(kept.read_text())
-                row["again"] = again(problem, source.read_text(), not options.unsandboxed)
+                more = again(problem, source.read_text(), not options.unsandboxed)
+                row["again"] = [*row.get("again", []), more]
             elif kept.exists():
                 continue
             else:
@@ -203,6 +234,7 @@ def main() -> None:
         print(line(row), flush=True)
     rows = [json.loads(path.read_text()) for path in sorted(options.out.glob("*.json"))]
     print(table(rows))
+    print(agreement(rows))
 
 
 if __name__ == "__main__":

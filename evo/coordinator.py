@@ -12,6 +12,7 @@ one transaction.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -40,6 +41,8 @@ SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
 WELL_MEASURED = 10  # kernels that idle device time goes to
 PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
+CLOSING_SHARE = 1 / 3  # of the time that a run may take, kept for them at most: few promotions tell little
+OVERTIME = 1.5  # times what it may take, after which closing measurements are left out
 
 
 class Watcher(Protocol):
@@ -338,6 +341,9 @@ class Coordinator:
             stale = [id for id in self._finalists() if id not in self._course.fresh]
             if not stale:
                 break
+            if self._wall_s() > OVERTIME * 60.0 * (self._settings.minutes or math.inf):
+                self._watcher.note(f"no time is left to measure {_named(stale)} again: earlier claims stand")
+                break
             self._promote(stale[0])
 
     def _confirm(self) -> None:
@@ -360,8 +366,10 @@ class Coordinator:
         return [*best, *sorted(seeds, key=lambda id: -(self._state.rank(id) or 0.0))[:1]]
 
     def _closing_s(self) -> float:
-        """Wall time that the closing measurements will take, by what promotions took so far."""
-        return 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
+        """Wall time to keep for the closing measurements, by what promotions took so far."""
+        closing = 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
+        minutes = self._settings.minutes
+        return closing if minutes is None else min(closing, CLOSING_SHARE * 60.0 * minutes)
 
     def _kernel(self, id: int) -> Kernel:
         return self._log.kernel(self._log.proposed(id).source_sha)
@@ -377,6 +385,10 @@ class Coordinator:
             self._state.apply(event, now)
             self._course.apply(event)
             self._watcher.told(event, self._state)
+
+
+def _named(ids: Sequence[int]) -> str:
+    return ("kernel " if len(ids) == 1 else "kernels ") + ", ".join(map(str, ids))
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:

@@ -61,7 +61,7 @@ def verdict_summary(
         "export": exported(check, verdict),
         "verifier": verdict.verifier,
         "key": verdict.key,
-        "notes": [*card.notes, *verdict.notes],
+        "notes": list(dict.fromkeys((*card.notes, *verdict.notes))),
     }
 
 

@@ -84,6 +84,8 @@ def print_verdict(
         )
     if verdict.general is False:
         console.print(f"not general: fails on {verdict.not_general}")
+    for note in verdict.notes:
+        console.print(f"note: {note}", soft_wrap=True)
     if export is not None:
         console.print(of_export(export), soft_wrap=True)
     for line in profile_lines(verdict, roofline):
@@ -215,7 +217,8 @@ def _sentences(run: Run, stand: Standing, policy: str) -> list[str]:
         lines.append(
             f"it is not general: it fails on {best.verdict.not_general}; the export refuses other shapes"
         )
-    return lines
+    notes = best.verdict.notes if best.verdict is not None else ()
+    return [*lines, *(note for note in notes if note not in run.card["notes"])]
 
 
 def _nothing_measured(run: Run) -> str:

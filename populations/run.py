@@ -256,9 +256,7 @@ class Run:
         outcomes = dict(
             self.log.query("SELECT status, count(*) FROM individuals WHERE status NOTNULL GROUP BY status")
         )
-        (seed_best,) = self.log.query(
-            "SELECT max(speedup) FROM individuals WHERE operator = 'seed' AND rank NOTNULL"
-        )[0]
+        seeds = self._members(f"WHERE operator = 'seed' AND rank NOTNULL ORDER BY {_BEST_FIRST} LIMIT 1")
         return {
             "run_dir": str(self.path),
             "problem": started.problem,
@@ -271,7 +269,7 @@ class Run:
             "evaluations": self.evaluations,
             "outcomes": {outcome.value: outcomes.get(outcome.value, 0) for outcome in Outcome},
             "best": best and {name: getattr(best, name) for name in _SHORT},
-            "seed_best": seed_best,
+            "seed_best": next((seed.speedup for seed in seeds), None),
             "ledger": self.ledger(),
             "calls": self.calls(),
         }

@@ -3,7 +3,9 @@
 # ruff: noqa: ARG002 -- stand-ins take what the seam hands them
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,6 +79,21 @@ class BuildsBeside(InstantTarget):
     separate = True
 
 
+class SaysItWasSlow(InstantTarget):
+    """A device that, by its own account, took long over every claim."""
+
+    def promote(self, built: Built) -> Verdict:
+        return replace(super().promote(built), device_s=600.0)
+
+
+class TakesItsTime(InstantTarget):
+    """A device on which every claim takes a second."""
+
+    def promote(self, built: Built) -> Verdict:
+        time.sleep(1.0)
+        return super().promote(built)
+
+
 class BreaksForGood(InstantTarget):
     """A device that dies on every kernel."""
 
@@ -142,6 +159,23 @@ def test_what_is_shown_as_best_was_measured_for_a_claim(start: Path) -> None:
         assert run.best is not None
         assert run.best.promoted
         assert run.best.fitness is not None
+
+
+def test_slow_claims_leave_most_of_the_time_to_the_search(start: Path) -> None:
+    with search(start, evaluations=60, minutes=2.0, target=f"{__name__}:SaysItWasSlow") as run:
+        assert run.status()["stopped"] == "evaluations"
+
+
+def test_a_run_whose_time_is_over_leaves_closing_measurements_out_and_says_so(
+    start: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = f"{__name__}:TakesItsTime"
+    with search(start, minutes=0.03, finalists=12, target=slow, progress=True) as run:
+        promoted = [r for r in run.log.records() if isinstance(r.event, Promoted)]
+        assert 1 <= len(promoted) < 12
+        assert run.best is not None
+        assert run.best.promoted
+    assert "no time is left to measure kernel" in capsys.readouterr().err
 
 
 def test_a_users_own_operator_makes_the_children(start: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from fitness import cpp
 from fitness.card import TensorSpec
+from fitness.judge.bench import busy
 from fitness.judge.buffers import ArgumentSets
 from fitness.judge.contenders import BaselineContender, KernelContender, waited
 from fitness.judge.course import Course, race
@@ -74,6 +75,27 @@ def test_an_honest_kernel_and_a_baseline_are_timed_in_turns(course: Course, tmp_
     kernel.close()
     assert [len(each) for each in samples] == [3, 3]
     assert all(seconds > 0 for each in samples for seconds in each)
+
+
+class Disturbed:
+    """A contender that somebody always takes a core from."""
+
+    def block(self, count: int) -> tuple[float, bool]:
+        return 1e-3 * count, True
+
+    def check(self, count: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_stays_disturbed_is_counted_and_told(course: Course) -> None:
+    race(course, [Disturbed()], rounds=2)
+    assert (course.blocks_taken, course.blocks_disturbed) == (4, 4)
+    (note,) = busy(course.blocks_taken, course.blocks_disturbed)
+    assert "the machine was busy: 100% of the timed blocks" in note
+    assert busy(4, 2) == busy(0, 0) == []
 
 
 def test_a_kernel_that_works_in_its_first_launch_only_is_caught_in_a_timed_block(

@@ -122,6 +122,15 @@ def test_the_status_says_where_the_run_stands(run):
     assert status["ledger"]["wall_s"] == 12
 
 
+def test_the_best_seed_is_the_one_that_was_claimed_whatever_a_screen_said_of_another(run):
+    with EventLog.open(run.path) as log:
+        log.append(Promoted(1, a_measurement(0.05, claim=True, general=True)))
+        log.append(a_proposal(6, ask=7, operator="seed"), kernels=[a_kernel(6)])
+        log.append(Judged(6, a_measurement(0.9)))
+    assert [one.id for one in run.top(10) if one.operator == "seed"] == [1, 6]
+    assert run.status()["seed_best"] == pytest.approx(run.get(1).speedup)
+
+
 def test_a_run_that_stopped_says_why_and_one_in_progress_says_so(run):
     with EventLog.open(run.path) as log:
         log.append(Stopped("minutes"))

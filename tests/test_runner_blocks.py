@@ -297,3 +297,28 @@ extern "C" void kernel_function(const float* x, float* y, const int64_t* shapes)
         runner.block(0, 1, 2.0)
         for timer in (halt, onward):
             timer.join()
+
+
+def test_a_kernel_that_shares_its_core_with_others_is_not_timed_out(build: Build) -> None:
+    busy = build("""
+extern "C" void kernel_function(const float* x, float* y, const int64_t* shapes) {
+    volatile float sum = 0;
+    for (int64_t i = 0; i < 200000000; i++) sum = sum + x[0];
+    y[0] = x[0];
+}
+""")
+    core = min(os.sched_getaffinity(0))
+    spinning = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"]
+    with (
+        ArgumentSets(vectors(2, 1, 1), 1, 1) as sets,
+        Runner(busy, sets, cores=1, sandboxed=True) as runner,
+    ):
+        os.sched_setaffinity(runner.pid, [core])
+        alone = runner.block(0, 1, 60.0).cpu_seconds
+        others = [subprocess.Popen(spinning) for _ in range(2)]
+        try:
+            runner.block(0, 1, alone)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()

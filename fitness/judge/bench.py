@@ -17,6 +17,7 @@ from populations.calibration import Calibration, Noise
 from populations.verdict import CaseVerdict, Outcome, Stage, Timing, Verdict
 
 SCREEN_ROUNDS = 3
+BUSY = 0.5  # of the blocks: a note says so
 
 
 class Bench:
@@ -75,9 +76,10 @@ class Bench:
         return self._judged(kernel, promotion=True)
 
     def _judged(self, kernel: Path, *, promotion: bool) -> Verdict:
-        started, clocked = time.monotonic(), self._clocked_s()
+        started, clocked, (taken, disturbed) = time.monotonic(), self._clocked_s(), self._blocks()
         key = secrets.token_hex(16)  # drawn after the source is frozen
         verdict = self._gated(kernel, key, promotion=promotion)
+        taken, disturbed = (now - then for now, then in zip(self._blocks(), (taken, disturbed), strict=True))
         return replace(
             verdict,
             key=key,
@@ -87,8 +89,13 @@ class Bench:
             device_s=time.monotonic() - started,
             clocked_s=self._clocked_s() - clocked,
             telemetry=self._rig.telemetry() if promotion else {},
-            notes=self.problem.card.notes,
+            notes=(*self.problem.card.notes, *busy(taken, disturbed)),
         )
+
+    def _blocks(self) -> tuple[int, int]:
+        """Timed blocks so far, and those of them that were disturbed to the end."""
+        counts = [stand.blocks for stand in self._stands.values()]
+        return sum(taken for taken, _ in counts), sum(disturbed for _, disturbed in counts)
 
     def _clocked_s(self) -> float:
         return sum(stand.clocked_s for stand in self._stands.values())
@@ -156,6 +163,20 @@ class Bench:
             else:
                 measured[name] = (declared.screen(kernel, SCREEN_ROUNDS),)
         return measured
+
+
+def busy(taken: int, disturbed: int) -> list[str]:
+    """What to say where the machine disturbed much of what was timed.
+
+    Args:
+        taken, disturbed: blocks, and those of them in which threads waited for cores to the end.
+    """
+    if disturbed <= BUSY * taken:
+        return []
+    return [
+        f"the machine was busy: {disturbed / taken:.0%} of the timed blocks were disturbed, so times may be "
+        "far too long; measure again when it has nothing else to do"
+    ]
 
 
 def _mean(values: list[float]) -> float:

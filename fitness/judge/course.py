@@ -39,6 +39,8 @@ class Course:
     Attributes:
         fixed_s: what a block costs beside its launches.
         clocked_s: seconds of all blocks so far, by the clock that counts.
+        blocks_taken: how many those were, without those that were taken again.
+        blocks_disturbed: those among them that stayed disturbed, however often they were taken again.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Course:
         self.blocks = blocks
         self.fixed_s = 0.0
         self.clocked_s = 0.0
+        self.blocks_taken = self.blocks_disturbed = 0
         self._refill = refill
         self._settle_s = settle_s
         self._gauge = gauge
@@ -69,7 +72,7 @@ class Course:
         Raises:
             WrongOutput, KernelDied, Disturbance: what the contender did.
         """
-        seconds = 0.0
+        seconds, disturbed = 0.0, False
         for _ in range(TRIES):
             self.renew(self.count)
             stolen = _stolen_ticks()
@@ -79,6 +82,8 @@ class Course:
             contender.check(self.count)
             if not disturbed:
                 break
+        self.blocks_taken += 1
+        self.blocks_disturbed += disturbed
         return seconds / self.count
 
     def renew(self, count: int) -> None:

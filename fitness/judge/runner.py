@@ -27,6 +27,7 @@ from fitness.target import DeviceError
 from populations.verdict import Outcome
 
 MEMORY = 2 << 30  # bytes that a kernel may add to what the runner maps
+PATIENCE = 8  # time-outs that a kernel may take whose threads have to wait for cores
 START_S = 30.0  # for loading a library; an honest one takes milliseconds
 MOST_ARGUMENTS = 64
 _FIRST_FD = 3  # commands, replies, header, inputs, outputs: 3 to 7 in the runner
@@ -106,8 +107,8 @@ class Runner:
         A count of 0 measures the fixed cost. The caller compares ``cpu_seconds`` with what is allowed.
 
         Raises:
-            KernelDied: the runner ended, took longer than ``timeout_s`` (twice that where it had no processor
-                for most of it) or wrote what it should not.
+            KernelDied: the runner ended, took longer than ``timeout_s`` (more where the machine kept it
+                waiting: see ``_answered``) or wrote what it should not.
         """
         if self._ended is not None:
             raise self._ended
@@ -116,15 +117,10 @@ class Runner:
             os.write(self._commands, struct.pack("=ii", first, count))
         except BrokenPipeError:
             raise self._died() from None
-        milliseconds = math.ceil(timeout_s * 1000)
         cpu = time.clock_gettime(self._cpu_clock)
         start = time.perf_counter()
         os.kill(self.pid, signal.SIGCONT)
-        answered = self._poll.poll(milliseconds)
-        if not answered and time.clock_gettime(self._cpu_clock) - cpu < timeout_s / 2:
-            # It hardly ran: the machine stood still or was full. A kernel that waits in vain costs the same
-            # again; one that computes without end has used its time and gets no more.
-            answered = self._poll.poll(milliseconds)
+        answered = self._answered(timeout_s)
         os.kill(self.pid, signal.SIGSTOP)
         change = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         seconds = time.perf_counter() - start
@@ -142,6 +138,25 @@ class Runner:
         if before.waiting is not None and self._account.waiting is not None:
             waiting = self._account.waiting - before.waiting
         return Block(seconds, cpu, switches, waiting)
+
+    def _answered(self, timeout_s: float) -> bool:
+        """Whether the block ended in time.
+
+        The time starts anew where threads were ready and had no core for a quarter of it: on a full machine
+        they also wait for each other. Once, it does where the kernel hardly ran: the machine stood still, or
+        it waits in vain. One that computes without end has used its time and gets no more.
+        """
+        milliseconds = math.ceil(timeout_s * 1000)
+        waited = self._account.waiting or 0.0
+        cpu = time.clock_gettime(self._cpu_clock)
+        for attempt in range(PATIENCE):
+            if self._poll.poll(milliseconds):
+                return True
+            waited, before = account(self.pid).waiting or 0.0, waited
+            hardly_ran = time.clock_gettime(self._cpu_clock) - cpu < timeout_s / 2
+            if not (waited - before > timeout_s / 4 or (hardly_ran and attempt == 0)):
+                return False
+        return False
 
     def close(self) -> None:
         """End the runner and reap it. Safe to call twice."""
@@ -285,7 +300,10 @@ def account(pid: int) -> Account:
     switches, waiting = 0, 0
     told = True
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        switches += int((thread / "status").read_bytes().rsplit(b":", 1)[1])
+        try:
+            switches += int((thread / "status").read_bytes().rsplit(b":", 1)[1])
+        except OSError:
+            continue  # it just ended
         try:
             waiting += int((thread / "schedstat").read_bytes().split()[1])
         except (OSError, IndexError):

@@ -88,6 +88,11 @@ class Stand:
         """Seconds of all timed blocks so far."""
         return self._course.clocked_s
 
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """How many blocks were taken so far, and how many of them the machine disturbed to the end."""
+        return self._course.blocks_taken, self._course.blocks_disturbed
+
     def screen(self, kernel: Path, rounds: int) -> Timing:
         """A few rounds: enough for a rank. A hopeless kernel leaves after one.
 

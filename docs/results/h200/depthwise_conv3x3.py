@@ -14,14 +14,16 @@ import triton
 import triton.language as tl
 
 CONFIG = {
-    "ROWS": 17,
+    "ROWS": 15,
     "PAIRS": 256,
     "num_warps": 8,
+    "maxnreg": 128,
 }
 SPACE = {
     "ROWS": [6, 10, 15, 17, 30, 34, 51],
     "PAIRS": [32, 64, 128, 256, 512],
     "num_warps": [1, 2, 4, 8, 16],
+    "maxnreg": [64, 96, 128, 168, 255],
 }
 
 
@@ -123,6 +125,6 @@ def kernel_function(x, weight):
     grid = (batch * channels * down, triton.cdiv(width - 2, 2 * CONFIG["PAIRS"]))
     depthwise[grid](
         x, weight, out, channels, height, down,
-        WIDTH=width, ROWS=rows, PAIRS=CONFIG["PAIRS"], num_warps=CONFIG["num_warps"],
+        WIDTH=width, ROWS=rows, PAIRS=CONFIG["PAIRS"], num_warps=CONFIG["num_warps"], maxnreg=CONFIG["maxnreg"],
     )  # fmt: skip
     return out

@@ -58,7 +58,7 @@ def products(
         sums = added
     partial += tl.program_id(1) * m + first
     for row in tl.static_range(ROWS):
-        tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first)
+        tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first, cache_modifier=".cg")
 
 
 @triton.jit
@@ -66,7 +66,7 @@ def merged(partial, out, m, slices, ROWS: tl.constexpr, SLICES: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     slice = tl.arange(0, SLICES)[:, None]
     inside = (slice < slices) & (row[None, :] < m)
-    part = tl.load(partial + slice * m + row[None, :], mask=inside, other=0.0)
+    part = tl.load(partial + slice * m + row[None, :], mask=inside, other=0.0, eviction_policy="evict_first")
     tl.store(out + row, tl.sum(part, axis=0), mask=row < m)
 
 

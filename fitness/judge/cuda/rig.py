@@ -7,6 +7,7 @@ launch of a block is not waited for.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -30,6 +31,7 @@ from fitness.judge.hooks import ALWAYS, MAX_AUTOTUNE
 from fitness.judge.loaded import LoadedCase
 from fitness.judge.place import move_to, place
 from fitness.judge.rig import Check, Contender, Sets
+from fitness.roofline import driver
 from fitness.target import DeviceError
 from populations.calibration import Floor, Roofline
 
@@ -114,8 +116,15 @@ class CudaRig:
             "torch": torch.__version__,
             "triton": triton.__version__,
             "runtime": str(torch.version.cuda or torch.version.hip),
+            "driver": driver(),
+            "card": self._card,
             **self.telemetry(),
         }
+
+    @property
+    def _card(self) -> str:
+        """Tells this card from others of its kind, whose speed may differ; not its number."""
+        return hashlib.sha256(str(getattr(self._properties, "uuid", "")).encode()).hexdigest()[:8]
 
     def telemetry(self) -> dict[str, str]:
         """See Rig; nothing without NVML."""
