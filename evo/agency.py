@@ -93,16 +93,16 @@ class Agency:
         question = self._delegation.question(ask, state, course, needed, left_s)
         if question is None:
             return False
-        most = self._sent(question, ask, course, tell)
-        if most is not None:
-            self.least = most if self.least is None or most.tokens < self.least.tokens else self.least
-        return most is None
+        cost = self._sent(question, ask, course, tell)
+        if cost is not None:
+            self.least = cost if self.least is None or cost.tokens < self.least.tokens else self.least
+        return cost is None
 
     def _sent(self, question: Question, ask: int, course: Course, tell: Tell) -> Amount | None:
         """None: the question is on its way; else what it may cost, for which no cap has room."""
         asked = prepared(_call(course).removesuffix(".1"), question.model, question.messages)
-        if course.ledger.refusal(_most(asked)) is not None:
-            return _most(asked)
+        if course.ledger.refusal(most(asked)) is not None:
+            return most(asked)
         what = (question.parents, question.lessons, question.untold, question.mends)
         self._send(asked, ask, Errand(asked.call, question.operator, asked.model, *what), tell)
         return None
@@ -158,20 +158,20 @@ class Agency:
         if asked is None or lost is None or not course.ledger.may_repeat(call):
             return
         known = {each.name for each in self.live(course)}
-        if asked.model in known and course.ledger.refusal(_most(asked)) is None:
+        if asked.model in known and course.ledger.refusal(most(asked)) is None:
             asked = replace(asked, call=_call(course))
             self._send(asked, 0, replace(lost, call=asked.call), tell, again=call)
 
     def _send(self, asked: Asked, ask: int, errand: Errand, tell: Tell, again: str | None = None) -> None:
-        most, sha = _most(asked), self._calls.keep(asked)
+        cost, sha = most(asked), self._calls.keep(asked)
         tell(
             Reserved(
                 asked.call,
                 ask,
                 errand.operator,
                 asked.model,
-                most.tokens,
-                most.usd,
+                cost.tokens,
+                cost.usd,
                 again,
                 errand.parents,
                 sha,
@@ -188,7 +188,7 @@ def _call(course: Course) -> str:
     return f"{course.errands.begun + 1}.1"
 
 
-def _most(asked: Asked) -> Amount:
+def most(asked: Asked) -> Amount:
     """What a request may cost with all its attempts."""
     reserved = asked.reserved
     return Amount(asked.attempts * reserved.tokens, asked.attempts * (reserved.usd or 0.0))

@@ -6,21 +6,31 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Protocol
 
 from evo.agency import Agency
 from evo.course import Course
-from evo.device import Device
 from evo.errands import Errand
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import Batch, Birth
+from fitness.target import Admission
+from operators.proposal import Proposal
 from populations.events import Event, Stillborn
+from populations.kernel import Kernel
 from populations.state import State
 from populations.verdict import Verdict
 
 KNOWN_SOURCE = "a duplicate of an earlier kernel"
 ATTEMPTS = 5  # of one ask, until a child is no duplicate
 WAIT_S = 1.0  # for an answer, until the budget is looked at again
+
+
+class Admits(Protocol):
+    """What an ask needs of a device."""
+
+    def admit(self, kernel: Kernel) -> Admission | Verdict:
+        """See ``fitness.target.Target``."""
 
 
 class Asking:
@@ -40,7 +50,7 @@ class Asking:
         self,
         strategy: Strategy,
         agency: Agency | None,
-        device: Device,
+        device: Admits,
         state: State,
         course: Course,
         settings: Settings,
@@ -95,8 +105,8 @@ class Asking:
         self._delegate(ask, len(batch.known))
         asked: Stillborn | Birth | None = None
         errand = self._agency.arrived(self._course, batch.calls) if self._agency else None
-        if errand is not None and ask > self._strategy.seeds:
-            asked = self._answered(ask, errand, batch)
+        if self._agency is not None and errand is not None and ask > self._strategy.seeds:
+            asked = self._answered(ask, errand, self._agency.proposal(errand), batch)
         elif self._agency is None or ask <= self._strategy.seeds or self._structural():
             asked = self._asked(ask, batch)
         if asked is not None:
@@ -142,13 +152,10 @@ class Asking:
             self._note(f"{why}; raise its context in the settings if it takes more")
         return sent
 
-    def _answered(self, ask: int, errand: Errand, batch: Batch) -> Stillborn | Birth:
-        """What a model's answer comes to. A duplicate is one: nobody else's child goes under its name."""
-        assert self._agency is not None
-        made = self._agency.proposal(errand)
-        draft = Draft(
-            ask, errand.operator, errand.parents, None, Random(ask), model=errand.model, call=errand.call
-        )
+    def _answered(self, ask: int, errand: Errand, made: Proposal | str, batch: Batch) -> Stillborn | Birth:
+        """What somebody's answer comes to. A duplicate is one: nobody else's child goes under its name."""
+        model = errand.model or None
+        draft = Draft(ask, errand.operator, errand.parents, None, Random(ask), model=model, call=errand.call)
         if isinstance(made, str):
             return stillborn(draft, made)
         admission = self._device.admit(made.kernel)

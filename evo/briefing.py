@@ -181,13 +181,15 @@ class Briefing:
 
 def facts(language: str, calibration: Calibration | None) -> dict[str, str]:
     """What authors of kernels should know of the target, by name."""
+    known = dict(calibration.machine) if calibration else {}
     if language == "cpp":
+        cache = known.get("cache_bytes") or machine.cache_bytes()
         return {
-            "cores": str(machine.cores()),
-            "vector registers": f"{machine.vector_bytes()} bytes",
-            "last-level cache": f"{machine.cache_bytes() >> 20} MiB",
+            "cores": str(known.get("cores") or machine.cores()),
+            "vector registers": f"{known.get('vector_bytes') or machine.vector_bytes()} bytes",
+            "last-level cache": f"{int(cache) >> 20} MiB",
         }
-    return dict(calibration.machine) if calibration else {}
+    return known
 
 
 def _is_shown(case: Case, seed: int) -> bool:

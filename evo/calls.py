@@ -50,18 +50,18 @@ class Calls:
     """Sends requests and keeps what comes back. Use it from one thread; it has its own for waiting.
 
     Args:
-        run: the run's folder.
+        run: the run's folder; None: somebody else keeps the records.
         chats: by the name of their model.
     """
 
-    def __init__(self, run: Path, chats: Mapping[str, Chat]) -> None:
-        self._folder, self._chats = run / CALLS, chats
+    def __init__(self, run: Path | None, chats: Mapping[str, Chat]) -> None:
+        self._folder, self._chats = run and run / CALLS, chats
         self._arrivals: SimpleQueue[Arrival] = SimpleQueue()
         self._closed = False
 
-    def keep(self, asked: Asked) -> str:
-        """Store a request; its hash."""
-        return self._store(f"{asked.call}.asked", asked)
+    def keep(self, record: Record) -> str:
+        """Store a request, or what came back; its hash."""
+        return self._store(f"{record.call}.{'asked' if isinstance(record, Asked) else 'answer'}", record)
 
     def send(self, asked: Asked) -> None:
         """Make a request that is stored; it arrives some time later."""
@@ -107,7 +107,7 @@ class Calls:
         def keep(record: Record) -> None:
             if isinstance(record, Answered) or (isinstance(record, Failed) and not self._closed):
                 ended.append(record)
-                sha[record.call] = self._store(f"{record.call}.answer", record)
+                sha[record.call] = self.keep(record)
 
         try:
             Recorded(self._chats[asked.model], keep, asked.call.rpartition(".")[0]).ask(
@@ -123,14 +123,18 @@ class Calls:
             self._arrivals.put(Arrival(record, sha.get(asked.call)))
 
     def _store(self, name: str, record: Record) -> str:
-        self._folder.mkdir(exist_ok=True)
         text = _text(record)
+        if self._folder is None:
+            return _sha(text)
+        self._folder.mkdir(exist_ok=True)
         draft = self._folder / f"{name}.new"
         draft.write_text(text, encoding="utf-8")
         draft.rename(self._folder / f"{name}.json")
         return _sha(text)
 
     def _read(self, name: str) -> Record | None:
+        if self._folder is None:
+            return None
         try:
             return load(json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8")))
         except FileNotFoundError:

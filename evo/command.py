@@ -111,6 +111,49 @@ def resume(run: reading.RunFolder, as_json: saying.Json = False) -> None:
 
 
 @app.command()
+def propose(
+    run: reading.RunFolder,
+    n: Annotated[int, typer.Option("-n", help="How many proposals.", min=1)] = 16,
+    model: Models = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings: its models.")] = None,
+    usd: Annotated[float | None, typer.Option(help="Ask for no more than so many US dollars.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Ask for no more than so many tokens.")] = None,
+    as_json: saying.Json = False,
+) -> None:
+    """Leave children of a run's kernels in RUN/proposals, without a device; `judge` judges them.
+
+    Models are asked: those named here, else the run's; where there is none, operators make the children.
+    """
+    from evo.ledger import Caps
+    from evo.proposing import propose
+    from evo.settings import settings
+
+    chosen = settings(file=config, models=model or None, usd=usd, tokens=tokens)
+    with _terminable():
+        try:
+            caps = Caps(usd=chosen.usd, tokens=chosen.tokens)
+            told = propose(run, n, saying.aside, chosen.models, caps)
+        except KeyboardInterrupt:
+            _one_line(f"interrupted; what was made is in {run}/proposals, open requests count as spent")
+            raise typer.Exit(INTERRUPTED) from None
+    saying.data(told.to_json(run), as_json, ((line,) for line in saying.proposed(run, told)))
+    saying.end(bool(told.ids))
+
+
+@app.command()
+def judge(run: reading.RunFolder, as_json: saying.Json = False) -> None:
+    """Judge what `propose` left in RUN/proposals, without a model, and write the next snapshot."""
+    from evo import session
+    from evo.progress import watcher
+
+    with _terminable(), watcher(not as_json) as watching:
+        busy = session.judge(run, watching)
+    if busy or as_json:
+        _closing(run, as_json, idle=not busy)
+    saying.data(None, False, [(f"nothing to judge in {run}/proposals; the snapshot is up to date",)])
+
+
+@app.command()
 def verify(
     kernel: Annotated[Path, typer.Argument(help="A file with a kernel.")],
     problem: Problem,
@@ -234,8 +277,14 @@ def run_command_line(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _closing(path: Path, as_json: bool) -> None:
-    """What a finished run ends with: the export, and the table or the JSON; 1 where nothing was measured."""
+def _closing(path: Path, as_json: bool, idle: bool = False) -> None:
+    """What a finished run ends with: the export, and the table or the JSON; 1 where nothing was measured.
+
+    Args:
+        path: the run.
+        as_json: the JSON.
+        idle: there was nothing to do, which is no failure.
+    """
     import populations
     from evo.export import export
     from evo.summary import run_summary
@@ -252,7 +301,7 @@ def _closing(path: Path, as_json: bool) -> None:
             from evo.tables import print_closing
 
             print_closing(run, exported)
-    saying.end(best is not None)
+    saying.end(best is not None or idle)
 
 
 def _refuse_entry(entry: str | None) -> None:
@@ -288,7 +337,8 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
         _one_line("interrupted before anything was judged")
     else:
         saved = f"{getattr(interrupt, 'evaluations', 0)} judged kernels are saved"
-        _one_line(f"interrupted; {saved}; go on with: kernel-evo resume {path}")
+        again = getattr(interrupt, "command", "resume")
+        _one_line(f"interrupted; {saved}; go on with: kernel-evo {again} {path}")
     return INTERRUPTED
 
 

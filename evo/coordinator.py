@@ -22,6 +22,7 @@ from evo.asking import Asking
 from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
 from evo.device import Asked, Device
+from evo.inbox import Inbox, Taking
 from evo.ledger import EVALUATIONS
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
@@ -70,7 +71,8 @@ class Coordinator:
         cores: how many builds run side by side, unless the settings say.
         watcher: told of everything.
         clock: seconds since 1970.
-        agency: speaks to models; None: structural operators alone.
+        agency: speaks to models, or holds proposals to judge and nothing else; None: structural operators
+            alone.
     """
 
     def __init__(
@@ -85,15 +87,16 @@ class Coordinator:
         cores: int = 2,
         target: Target | None = None,
         clock: Callable[[], float] = time.time,
-        agency: Agency | None = None,
+        agency: Agency | Inbox | None = None,
     ) -> None:
         self._log, self._state, self._course = log, state, course
         self._strategy, self._settings, self._watcher, self._clock = strategy, settings, watcher, clock
         self._batch = settings.batch or cores
         known = course.alike.__contains__
         self._device = Device(open_target, self._calibrated, watcher.doing, self._batch, target, known)
-        self._asking = Asking(
-            strategy, agency, self._device, state, course, settings, self._tell, watcher.note
+        rest = (self._device, state, course, settings, self._tell, watcher.note)
+        self._asking = (
+            Taking(agency, strategy, *rest) if isinstance(agency, Inbox) else Asking(strategy, agency, *rest)
         )
         self._told_at = clock()
         self._built: dict[int, Built] = {}  # of this batch, for its promotions

@@ -29,6 +29,7 @@ class Course:
         tune_evaluations: how many tune evaluations a promising new structure gets.
         bandit: what is known of the operators.
         ledger: what is spent.
+        remembers: whether models are to be told what was tried, whoever tried it.
 
     Attributes:
         errands: what models were asked for.
@@ -45,8 +46,15 @@ class Course:
         longest_promotion_s: of the longest one.
     """
 
-    def __init__(self, state: State, tune_evaluations: int, bandit: Bandit, ledger: Ledger) -> None:
-        self._state = state
+    def __init__(
+        self,
+        state: State,
+        tune_evaluations: int,
+        bandit: Bandit,
+        ledger: Ledger,
+        remembers: bool = False,
+    ) -> None:
+        self._state, self._remembers = state, remembers
         self.bandit, self.ledger = bandit, ledger
         self.errands, self.lineages = Errands(), Lineages(state)
         self.memory = Memory(state, lambda: self.noise)
@@ -72,7 +80,7 @@ class Course:
         self.bandit.apply(event, chosen=self._chosen(event))
         self.errands.apply(event)
         tuned = isinstance(event, Proposed) and event.operator == TUNE
-        if self.errands.begun and not tuned:  # else nobody asks for them
+        if (self._remembers or self.errands.begun) and not tuned:  # else nobody asks for them
             self.lineages.apply(event)
             self.memory.apply(event)
         match event:
@@ -160,10 +168,10 @@ class Course:
                 del self.due[root]
 
     def _not_tuned(self, root: int, event: Stillborn) -> None:
-        if event.twin is None:
-            self.due.pop(root, None)  # no numbers left to try
-        else:
+        if event.twin is not None:
             self.idle_numbers.setdefault(root, []).append(event.numbers)
+        elif event.call is None:  # else two that proposed at once took the same step
+            self.due.pop(root, None)  # no numbers left to try
 
     def _judge(self, event: Proposed) -> None:
         self.fresh.clear()

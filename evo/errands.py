@@ -61,6 +61,7 @@ class Errands:
         begun: how many calls there were, probes included.
         drafts: first kernels that were asked for, without failures.
         lost: errands whose outcome nobody knows, by call.
+        used: calls that nothing more comes of: an ask ended with their answer, or it was no question.
     """
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class Errands:
         self.counsel: dict[str, Errand] = {}
         self.refused: dict[str, tuple[Errand, str]] = {}
         self.lost: dict[str, Errand] = {}
+        self.used: set[str] = set()
         self.begun = 0
         self.drafts = 0
         self._born: dict[int, Proposed] = {}  # of agents, or to start from, and not judged yet
@@ -93,8 +95,10 @@ class Errands:
                 self.counsel.pop(event.call, None)
             case Proposed() | Stillborn():
                 if event.call is not None:
+                    self.used.add(event.call)
                     self._use(self.arrived.pop(event.call, None), event)
-                if isinstance(event, Proposed) and (event.call is not None or not event.parents):
+                answered = event.call is not None and event.model is not None
+                if isinstance(event, Proposed) and (answered or not event.parents):
                     self._born[event.id] = event
             case Judged(id, verdict) if id in self._born:
                 self._judge(self._born.pop(id), verdict.status)
@@ -151,7 +155,8 @@ class Errands:
     def _settle(self, event: Settled) -> None:
         errand = self.open.pop(event.call, None)
         if errand is None:
-            return  # a probe
+            self.used.add(event.call)  # a probe
+            return
         if event.certainty is Certainty.UNKNOWN:
             self.drafts -= _is_draft(errand)
             self.lost[errand.call] = errand

@@ -136,6 +136,10 @@ class Ledger:
             for call in self.open.values()
         ]
 
+    def knows(self, call: str) -> bool:
+        """Whether a call of this name was reserved, be it open or not."""
+        return call in self._calls
+
     def may_repeat(self, call: str) -> bool:
         """Whether a call with an unknown outcome may be made again: once, and never a repetition."""
         return call in self._calls and call not in self.open and call not in self._repeats

@@ -112,7 +112,7 @@ class Panel:
         if state.tokens:
             self._rows.append(("models", f"{state.tokens} tokens, {state.usd:.4f} USD"))
         if search["evaluations"] is not None:
-            self._rows.append(("kernels left", str(search["evaluations"] - state.evaluations)))
+            self._rows.append(("kernels left", str(max(0, search["evaluations"] - state.evaluations))))
 
     def doing(self, what: str) -> None:
         """Keep it for the next drawing."""

@@ -153,7 +153,7 @@ def replay(run: RunFolder, as_json: saying.Json = False) -> None:
 
 
 def _replayed(run: Path) -> dict[str, Any]:
-    from evo.session import replayed
+    from evo.folded import replayed
     from evo.settings import checked
     from populations import EventLog
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, NoReturn
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from evo.proposing import Told
 
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")
@@ -47,6 +52,23 @@ def calls(row: Mapping[str, Any]) -> str:
     count = f"{row['calls']} call{'' if row['calls'] == 1 else 's'}"
     spent = f"{row['tokens']} tokens{cost}, {row['seconds']:.0f} s"
     return f"{row['model']}, {row['operator']}: {count}{doubt}, {spent}"
+
+
+def aside(line: str) -> None:
+    """A line for people, beside what a command is about."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def proposed(run: Path, told: Told) -> list[str]:
+    """What came of proposing, in words."""
+    without = f" ({told.without} without a kernel)" if told.without else ""
+    cost = f", {told.spent.usd:.4g} USD" if told.spent.usd else ""
+    spent = f"; {told.spent.tokens} tokens{cost}" if told.spent.tokens else ""
+    lines = [f"{len(told.ids)} proposals in {run}/proposals{without}{spent}"]
+    if told.stopped is not None:
+        lines.append(f"no more: {told.stopped}")
+    return [*lines, f"next: kernel-evo judge {run}"] if told.ids else lines
 
 
 def noise_floor(noise: float) -> str:

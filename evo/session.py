@@ -6,49 +6,41 @@ import datetime
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import lru_cache
+from contextlib import suppress
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from deap import base
-from pydantic import TypeAdapter
 
 import fitness
 from evo import models
 from evo.agency import Agency
-from evo.arms import Arm, Weights
-from evo.bandit import Bandit
-from evo.briefing import Briefing
 from evo.calls import Calls
-from evo.catalogue import entry
 from evo.coordinator import Coordinator, Watcher
-from evo.course import SEED, Course
-from evo.delegating import Delegation
-from evo.ledger import Caps, Ledger
+from evo.folded import Search, found
+from evo.inbox import Inbox
+from evo.ledger import Caps
 from evo.settings import Settings, SettingsError, checked
 from evo.starting import admitted, built_in, given
-from evo.strategy import Strategy
-from evo.toolset import LANGUAGES, SUFFIXES, Mixture, compose, structure
-from fitness import machine
+from evo.toolset import LANGUAGES, SUFFIXES, compose
 from fitness.card import ProblemCard
 from fitness.target import DeviceError, Target
 from fitness.verify import resolved
-from operators.proposal import Brief, Proposal
 from populations import folder as folders
 from populations.events import Started
 from populations.folder import RunError
-from populations.kernel import Kernel
+from populations.kernel import source_sha
 from populations.log import EventLog
-from populations.state import State
+from populations.text import read_text
 
 
 class Interrupted(KeyboardInterrupt):
     """Somebody stopped a run; everything judged is saved in its folder."""
 
-    def __init__(self, path: Path, evaluations: int) -> None:
+    def __init__(self, path: Path, evaluations: int, command: str = "resume") -> None:
         super().__init__(path, evaluations)
-        self.path, self.evaluations = path, evaluations
+        self.path, self.evaluations, self.command = path, evaluations, command
 
 
 def start(
@@ -104,7 +96,7 @@ def start(
             shutil.rmtree(path, ignore_errors=True)
         raise
     with log:
-        _run(_coordinator(log, toolbox, settings, opener, watcher, speakers, opened), path)
+        _run(_coordinator(found(log, settings, toolbox), opener, watcher, speakers, opened), path)
     return path
 
 
@@ -122,91 +114,76 @@ def resume(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) ->
     with EventLog.open(path) as log:
         begun = log.started()
         settings = checked(begun.settings["search"], f"settings of run {path}")
-        toolbox = toolbox or compose(LANGUAGES.get(begun.target, "cpp"), settings)
+        search = found(log, settings, toolbox)
         speakers = models.opened(settings)
-        opener = _opener(
-            begun.target, begun.problem, path, begun.seed, begun.settings["sandboxed"], begun.card["sha"]
-        )
-        _run(_coordinator(log, toolbox, settings, opener, watcher, speakers), path, resuming=True)
+        _run(_coordinator(search, _reopener(begun, path), watcher, speakers), path, "resume")
     return path
 
 
-def replayed(log: EventLog, settings: Settings) -> tuple[State, Course]:
-    """Population and course after all events of a log; no device, no operator."""
-    state = State(log, settings.population, settings.per_structure, structure)
-    parallel = sum(model.parallel for model in settings.models)
-    bandit, ledger = Bandit(Weights.of(settings, max(1, parallel))), Ledger(Caps.of(settings))
-    course = Course(state, settings.tune_evaluations, bandit, ledger)
-    for record in log.records():
-        state.apply(record.event, record.time)
-        course.apply(record.event)
-    return state, course
+def judge(path: Path, watcher: Watcher, toolbox: base.Toolbox | None = None) -> bool:
+    """Judge what was proposed elsewhere, and write the snapshot that the next proposals are based on.
+
+    The run's budgets are those of its own search: what is proposed, and what the run itself left to judge, is
+    judged whatever they say. No model is asked.
+
+    Args:
+        path: the run's folder.
+        watcher: told of everything.
+        toolbox: as the run was started with, where that was not our own.
+
+    Returns:
+        Whether there was anything to judge.
+
+    Raises:
+        SettingsError, FitnessError, RunError, Interrupted: as for ``start``.
+    """
+    with EventLog.open(path) as log:
+        begun = log.started()
+        settings = checked(begun.settings["search"], f"settings of run {path}")
+        settings = settings.model_copy(update={each.name: None for each in fields(Caps)})
+        search = found(log, settings, toolbox)
+        inbox = Inbox(log, search.language, watcher.note)
+        left = bool(search.state.waiting) or search.state.next_ask <= search.strategy.seeds
+        if busy := inbox.look(search.course) or left:
+            silent = models.Speakers(lines=())
+            _run(_coordinator(search, _reopener(begun, path), watcher, silent, inbox=inbox), path, "judge")
+        log.write_snapshot()
+        _keep_problem(search.card, path)
+    return busy
 
 
-def _run(coordinator: Coordinator, path: Path, resuming: bool = False) -> None:
+def _run(coordinator: Coordinator, path: Path, command: str = "run") -> None:
     try:
-        coordinator.run(resuming)
+        coordinator.run(resuming=command != "run")
     except KeyboardInterrupt:
-        raise Interrupted(path, coordinator.evaluations) from None
+        raise Interrupted(path, coordinator.evaluations, _next(command)) from None
     except (DeviceError, OSError) as error:
-        saved = f"{coordinator.evaluations} judged kernels are saved: go on with `kernel-evo resume {path}`"
-        raise DeviceError(f"{error}; {saved}") from error
+        again = f"go on with `kernel-evo {_next(command)} {path}`"
+        raise DeviceError(f"{error}; {coordinator.evaluations} judged kernels are saved: {again}") from error
+
+
+def _next(command: str) -> str:
+    """The command that goes on where this one was stopped."""
+    return "judge" if command == "judge" else "resume"
 
 
 def _coordinator(
-    log: EventLog,
-    toolbox: base.Toolbox,
-    settings: Settings,
+    search: Search,
     opener: Callable[[], Target],
     watcher: Watcher,
     speakers: models.Speakers,
     target: Target | None = None,
+    inbox: Inbox | None = None,
 ) -> Coordinator:
     for line in speakers.lines:
         watcher.note(line)
-    state, course = replayed(log, settings)
-    assert state.started is not None
-    card = TypeAdapter(ProblemCard).validate_python(state.started.card)
-    brief = _brief(card)
-    seeds = [
-        Proposal(Kernel(seed["source"], seed["language"]), SEED, seed["rationale"])
-        for seed in state.started.settings["seeds"]
-    ]
-    kernel_of = _kernels(log, state)
-    strategy = Strategy(toolbox, settings, brief, seeds, kernel_of)
-    agency = None
-    if settings.models:
-        language = LANGUAGES.get(state.started.target, "cpp")
-        briefing = Briefing(
-            card,
-            language,
-            entry(card, state.started.target),
-            settings.seed,
-            kernel_of,
-            log.proposed,
-            log.verdict,
-        )
-        mutate = toolbox.mutate.func
-        structural = mutate.arms if isinstance(mutate, Mixture) else [Arm(getattr(mutate, "name", "mutate"))]
-        delegation = Delegation(settings, briefing, language, structural, strategy.select, kernel_of)
-        agency = Agency(delegation, Calls(log.folder, speakers.chats), speakers.probes)
+    agency: Agency | Inbox | None = inbox
+    if inbox is None and search.settings.models:
+        agency = Agency(search.delegation(), Calls(search.log.folder, speakers.chats), speakers.probes)
     return Coordinator(
-        log, state, course, strategy, settings, opener, watcher, brief.cores, target, agency=agency
-    )
-
-
-def _kernels(log: EventLog, state: State) -> Callable[[int], Kernel]:
-    """The kernel of an id: from the archive, else from the log."""
-
-    @lru_cache(maxsize=256)
-    def stored(id: int) -> Kernel:
-        return log.kernel(log.proposed(id).source_sha)
-
-    def kernel(id: int) -> Kernel:
-        one = state.archive.get(id)
-        return one.kernel if one is not None and one.kernel is not None else stored(id)
-
-    return kernel
+        search.log, search.state, search.course, search.strategy, search.settings, opener, watcher,
+        search.brief.cores, target, agency=agency,
+    )  # fmt: skip
 
 
 def _chosen(target: str, seeds: Sequence[Path]) -> str:
@@ -240,18 +217,21 @@ def _opener(
     return opened
 
 
-def _brief(card: ProblemCard) -> Brief:
-    given = card.given
-    return Brief(
-        problem=card.name,
-        signature=card.signature(),
-        inputs=len(given.inputs) + len(given.parameters),
-        outputs=len(given.outputs),
-        cores=machine.cores(),
-        cache_bytes=machine.cache_bytes(),
-        line_bytes=machine.line_bytes(),
-        vector_bytes=machine.vector_bytes(),
+def _reopener(begun: Started, path: Path) -> Callable[[], Target]:
+    """Opens the device of a run that was begun."""
+    return _opener(
+        begun.target, begun.problem, path, begun.seed, begun.settings["sandboxed"], begun.card["sha"]
     )
+
+
+def _keep_problem(card: ProblemCard, path: Path) -> None:
+    """RUN/problem.py: the problem's file beside the snapshot, which agents elsewhere are told from."""
+    with suppress(OSError, UnicodeDecodeError):
+        text = read_text(Path(card.path))
+        if source_sha(text.removeprefix("\N{BYTE ORDER MARK}")) == card.sha:
+            draft = path / f"{folders.PROBLEM}.new"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path / folders.PROBLEM)
 
 
 def _folder(run_dir: Path | None, problem: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from populations.events import FORMAT
-from populations.folder import DRAFT, LOG, RunError
+from populations.folder import DRAFT, LOG, SNAPSHOT, RunError
 from populations.projection import SCHEMA
 
 # What SQLite says where it cannot make the index file: no right, a read-only or a full file system.
@@ -77,6 +78,47 @@ def open_reader(folder: Path, patience: float) -> tuple[sqlite3.Connection, Path
     except BaseException:
         db.close()
         shutil.rmtree(copy, ignore_errors=True)
+        raise
+
+
+def write_snapshot(db: sqlite3.Connection, folder: Path) -> None:
+    """RUN/snapshot.db: what the log holds now, whole and in one plain file, put in place at once."""
+    draft = folder / f"{SNAPSHOT}.new"
+    draft.unlink(missing_ok=True)
+    db.execute("VACUUM INTO ?", (str(draft),))  # a copy is in no write-ahead mode
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.replace(folder / SNAPSHOT)
+
+
+def open_snapshot(folder: Path) -> tuple[sqlite3.Connection, Path]:
+    """A copy of RUN/snapshot.db, open for reading, and the temporary folder that holds it.
+
+    The next snapshot may take the file's place meanwhile, which not every network file system forgives an
+    open one.
+
+    Raises:
+        RunError: there is none, or it cannot be read.
+    """
+    path, copy = folder / SNAPSHOT, Path(tempfile.mkdtemp(prefix="kernel-evo-"))
+    judge = f"`kernel-evo judge {folder}`, where the run's device is, writes one"
+    try:
+        shutil.copyfile(path, copy / LOG)
+        db = _connect(copy / LOG, "ro", patience=0.0)
+        try:
+            _require_format(db, folder)
+        except BaseException:
+            db.close()
+            raise
+        return db, copy
+    except BaseException as why:
+        shutil.rmtree(copy, ignore_errors=True)
+        if isinstance(why, FileNotFoundError):
+            raise RunError(f"{folder} has no snapshot to propose from: {judge}") from None
+        if isinstance(why, OSError):
+            raise RunError(f"{path} cannot be read: {why.strerror}; check the path") from why
+        if isinstance(why, sqlite3.DatabaseError):
+            raise RunError(f"{path} is damaged ({why}): {judge} anew") from why
         raise
 
 

@@ -64,7 +64,7 @@ class Proposed:
     artifact_sha: str | None = None
     timed_sha: str | None = None
     model: str | None = None  # the operator spoke to; what it cost is told by its calls
-    call: str | None = None  # whose answer it is
+    call: str | None = None  # whose answer it is; a proposal from elsewhere has such a name in any case
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The loop ended: "evaluations", "minutes", "usd", "tokens", "interrupted", "exhausted"."""
+    """The loop ended: "evaluations", "minutes", "usd", "tokens", "interrupted", "exhausted", "proposals"."""
 
     why: str
 

@@ -3,6 +3,8 @@
     run.toml      the settings, frozen when the run was made
     run.db        the event log (SQLite, with run.db-wal and run.db-shm beside it while in use)
     calls/        requests to models and their answers, one file each
+    snapshot.db   the event log as it was, for whoever proposes elsewhere; problem.py beside it
+    proposals/    what was proposed elsewhere, one file each
     artifacts/    whatever else is worth keeping
     lock          held by the one process that may write
 
@@ -24,8 +26,11 @@ LOG = "run.db"
 DRAFT = "run.db.new"  # the log until it is whole; left behind only by a process that died making it
 ARTIFACTS = "artifacts"
 CALLS = "calls"
+SNAPSHOT = "snapshot.db"
+PROBLEM = "problem.py"
+PROPOSALS = "proposals"
 LOCK = "lock"
-FILES = (SETTINGS, LOG, f"{LOG}-wal", f"{LOG}-shm", LOCK)
+FILES = (SETTINGS, LOG, f"{LOG}-wal", f"{LOG}-shm", SNAPSHOT, PROBLEM, LOCK)
 
 
 class RunError(Exception):
@@ -109,18 +114,19 @@ def require_run(path: Path) -> Path:
 class FolderLock:
     """The right to write to a run: an ``flock`` on RUN/lock, gone at the latest when its process is."""
 
-    def __init__(self, folder: Path, patience: float = 0.5) -> None:
+    def __init__(self, folder: Path, patience: float = 0.5, name: str = LOCK) -> None:
         """Take the lock, or raise.
 
         Args:
             folder: the run.
             patience: seconds to wait; a reader that asks whether the run is in use holds it for an instant.
+            name: of the file, where it is about something else.
 
         Raises:
             RunError: another process holds it, or the file cannot be opened for writing.
         """
         try:
-            self._fd: int | None = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            self._fd: int | None = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as why:
             raise RunError(
                 f"cannot write to run {folder}: {why.strerror}; make the folder writable, or copy it"
@@ -145,10 +151,10 @@ class FolderLock:
             self._fd = None
 
 
-def writer_of(folder: Path) -> int | None:
+def writer_of(folder: Path, name: str = LOCK) -> int | None:
     """Process id of whoever is writing to the run just now; None where nobody is, or it cannot be told."""
     try:
-        fd = os.open(folder / LOCK, os.O_RDONLY)
+        fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:

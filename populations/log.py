@@ -8,6 +8,7 @@ log. One process writes (``folder.FolderLock``); any number may read meanwhile.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sqlite3
 import time
@@ -20,7 +21,15 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from populations.database import explained, new_database, open_reader, open_writer, transaction
+from populations.database import (
+    explained,
+    new_database,
+    open_reader,
+    open_snapshot,
+    open_writer,
+    transaction,
+    write_snapshot,
+)
 from populations.events import Event, Judged, Promoted, Proposed, Started, dump, kind_of, load
 from populations.folder import FolderLock, RunError, make_folder, require_run
 from populations.kernel import Kernel
@@ -135,6 +144,30 @@ class EventLog:
                 db = open_writer(folder, patience)
             undo.pop_all()
         return cls(folder, db, lock, clock=clock)
+
+    @classmethod
+    def of_snapshot(cls, folder: Path | str) -> EventLog:
+        """The log as it was when the run's latest snapshot was written; the run itself is not touched.
+
+        Raises:
+            RunError: there is none, or it cannot be read.
+        """
+        db, copy = open_snapshot(Path(folder))
+        return cls(Path(folder), db, copy=copy)
+
+    def write_snapshot(self) -> None:
+        """Let ``of_snapshot`` see all events so far.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        with explained(self.folder):
+            write_snapshot(self.db, self.folder)
+
+    def identity(self) -> str:
+        """What tells this run, and copies of it, from all others: a hash of its first event and its time."""
+        ((when, body),) = self.query("SELECT time, body FROM events WHERE seq = 1")
+        return hashlib.sha256(f"{when!r} {body}".encode()).hexdigest()
 
     def append(self, *events: Event, kernels: Sequence[Kernel] = (), time: float | None = None) -> int:
         """Store events, and the kernels they speak of, in one transaction.

@@ -24,6 +24,7 @@ def main() -> None:
     for module in (
         "evo.export",
         "evo.progress",
+        "evo.proposing",
         "evo.session",
         "evo.summary",
         "fitness.testing",

@@ -15,8 +15,8 @@ from test_evo_agents import Parts, events, kernel, nothing, speak
 
 import evo
 import populations
-from evo import session
 from evo.directions import DIRECTED, Directions
+from evo.folded import replayed
 from evo.settings import checked
 from evo.traits import TRAITS, cell
 from operators.agents.writers import Mutate
@@ -100,7 +100,7 @@ def test_some_mutations_have_a_direction_and_others_are_left_to_their_author(pat
 
 def test_the_fewer_structures_a_cell_holds_the_likelier_it_is_the_direction(path: Path) -> None:
     with populations.open(path) as run:
-        state, course = session.replayed(run.log, checked(run.settings["search"], "the run"))
+        state, course = replayed(run.log, checked(run.settings["search"], "the run"))
         finder = Directions("cpp", lambda id: run.get(id).kernel, lambda _: ())
         alone = next(m.id for m in run.individuals() if "omp" not in m.source)
         crowd = sum("omp" in member.source for member in run.individuals())

@@ -21,6 +21,7 @@ from evo import session
 from evo.command import run_command_line
 from evo.course import TUNE, Course
 from evo.errands import COUNSEL, PROBE
+from evo.folded import replayed
 from evo.progress import Silent
 from evo.settings import Settings, checked, settings
 from operators.agents.diagnose import Diagnose
@@ -92,7 +93,7 @@ def prompt(run: populations.Run, call: str) -> str:
 
 def remembered(run: populations.Run) -> Course:
     """What a process that resumes the run would know."""
-    return session.replayed(run.log, checked(run.settings["search"], "the run"))[1]
+    return replayed(run.log, checked(run.settings["search"], "the run"))[1]
 
 
 def asked(run: populations.Run, *operators: str) -> list[Reserved]:

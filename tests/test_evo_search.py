@@ -15,6 +15,7 @@ import pytest
 import evo
 import populations
 from evo import session
+from evo.folded import replayed
 from evo.progress import Silent
 from evo.settings import settings
 from fitness.target import Built, DeviceError
@@ -302,7 +303,7 @@ def test_resuming_a_finished_run_judges_nothing(start: Path) -> None:
 
 def test_replaying_the_log_gives_the_same_population(start: Path) -> None:
     with search(start) as run, EventLog.open(run.path, readonly=True) as log:
-        state, _ = session.replayed(log, settings(evaluations=80))
+        state, _ = replayed(log, settings(evaluations=80))
         assert state.best is not None
         assert run.best is not None
         assert state.best.id == run.best.id
