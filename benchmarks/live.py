@@ -33,7 +33,7 @@ from fitness import machine
 from populations.seeds import problems_with_seeds
 
 ROOT = Path(__file__).parent.parent
-LONG = "long"  # the search that begins with a kernel long enough to be edited
+LONG, SMALL = "long", "small"  # searches that begin with a kernel long enough to be edited, or a short one
 QUICK = "fitness.testing:InstantTarget"
 SETTINGS = """minutes = {minutes}
 {search}
@@ -59,15 +59,16 @@ def plan(real: bool) -> Iterator[Search]:
     """The searches, one after the other, without end."""
     if real:
         yield Search("cpu", "softmax", "cpu")
-    problems = itertools.cycle([*problems_with_seeds("cpp"), LONG])
+    first, *others = problems_with_seeds("cpp")
+    others = [problem for other in others for problem in (other, SMALL)]
+    problems = itertools.cycle([first, SMALL, LONG, SMALL, *others])
     for n, problem in enumerate(problems, start=1):
         yield Search(f"{n:02}", problem, QUICK)
 
 
-def long_kernel() -> str:
-    """A kernel of more lines than anybody wants to see written again."""
-    steps = [f"        total += {n} * x[(i + {n}) % n];" for n in range(1, 130)]
-    body = "\n".join(steps)
+def kernel(steps: int) -> str:
+    """A kernel of so many lines and some, each a step of a sum."""
+    body = "\n".join(f"        total += {n} * x[(i + {n}) % n];" for n in range(1, steps + 1))
     return (
         "#include <cstdint>\n\n"
         'extern "C" void kernel_function(const float* x, float* out0, const int64_t* shapes) {\n'
@@ -86,9 +87,9 @@ def searched(search: Search, runs: Path, relay: Relay, options: argparse.Namespa
         config = configured(search, runs, relay, options)
         command = ["run", search.problem, "--target", search.target, "--config", str(config)]
         command += ["--run-dir", str(path), "--seed", str(sum(map(ord, search.name)))]
-        if search.problem == LONG:
-            seed = runs / f"{LONG}.cpp"
-            seed.write_text(long_kernel())
+        if search.problem in (LONG, SMALL):
+            seed = runs / f"{search.problem}.cpp"
+            seed.write_text(kernel(130 if search.problem == LONG else 2))
             command += ["--seeds", str(seed)]
     code = kernel_evo([*command, "--json"], path)
     if code not in (0, 1):  # 1: nothing was measured
@@ -125,7 +126,7 @@ def kernel_evo(arguments: Sequence[str], told: Path) -> int:
         try:
             return process.wait()
         except BaseException:
-            process.send_signal(signal.SIGINT)  # it saves what it has
+            process.terminate()  # it saves what it has
             process.wait()
             raise
 
@@ -215,4 +216,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command goes on")
