@@ -44,8 +44,8 @@ table: setup
 overhead: setup
 	$(BIN)/python benchmarks/overhead.py
 
-# Agents against that model: 300 answers (about 10 minutes to compile and 40 to run on 2 cores). A stopped one
-# goes on where it was.
+# Agents against that model: 300 answers. To compile it takes 5 minutes of one core, an answer up to 15 s where the
+# cores have other work too. A stopped one goes on where it was.
 live: setup $(LIVE)/.ready
 	$(BIN)/python benchmarks/live.py $(LIVE_ARGS)
 
