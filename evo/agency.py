@@ -39,13 +39,13 @@ class Agency:
         probes: what the models said at the start, to be charged.
 
     Attributes:
-        least: the smallest call for a kernel that a cap left no room for; None: there was room for all.
+        refused: the latest call for a kernel, if a cap left no room for it; None: there was room.
     """
 
     def __init__(self, delegation: Delegation, calls: Calls, probes: Collection[Probe] = ()) -> None:
         self._delegation, self._calls, self._probes = delegation, calls, probes
         self._counsel = Counsel(delegation)
-        self.least: Amount | None = None
+        self.refused: Amount | None = None
 
     def begin(self, course: Course, tell: Tell) -> None:
         """Charge the probes; of what an earlier process left open, take in what came, ask the rest again."""
@@ -86,17 +86,15 @@ class Agency:
             left_s: seconds until answers are of no use any more.
         """
         free = self._delegation.free(course, left_s)
-        refused = mending(course.errands, self._calls, free)
-        for first in (refused, self._counsel.question(ask, free, state, course)):
+        mended = mending(course.errands, self._calls, free)
+        for first in (mended, self._counsel.question(ask, free, state, course)):
             if first is not None and self._sent(first, ask, course, tell) is None:
                 return True
         question = self._delegation.question(ask, state, course, needed, left_s)
         if question is None:
             return False
-        cost = self._sent(question, ask, course, tell)
-        if cost is not None:
-            self.least = cost if self.least is None or cost.tokens < self.least.tokens else self.least
-        return cost is None
+        self.refused = self._sent(question, ask, course, tell)
+        return self.refused is None
 
     def _sent(self, question: Question, ask: int, course: Course, tell: Tell) -> Amount | None:
         """None: the question is on its way; else what it may cost, for which no cap has room."""

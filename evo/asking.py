@@ -86,8 +86,8 @@ class Asking:
         """
         if self._settings.minutes is not None:
             self._left_s = 60.0 * self._settings.minutes - wall_s
-        least = self._agency.least if self._agency and not self._course.errands.open else None
-        return self._course.ledger.reached(wall_s, least)
+        refused = self._agency.refused if self._agency and not self._course.errands.open else None
+        return self._course.ledger.reached(wall_s, refused)
 
     @property
     def models_may_help(self) -> bool:

@@ -110,13 +110,13 @@ class Ledger:
         """
         return self._broken(self.spent + self.reserved + most)
 
-    def reached(self, wall_s: float = 0.0, least: Amount | None = None) -> str | None:
+    def reached(self, wall_s: float = 0.0, call: Amount | None = None) -> str | None:
         """The cap at which a run has to stop; None: it may go on.
 
         Args:
             wall_s: seconds that the run took, and will take to close.
-            least: what the cheapest next call may cost; None: no call need be made. Where there is no room
-                for it even if nothing were reserved, its cap is reached.
+            call: what the next call may cost; None: none need be made. Where there is no room for it even
+                if nothing were reserved, its cap is reached.
         """
         caps = self.caps
         if caps.evaluations is not None and self.evaluations >= caps.evaluations:
@@ -125,7 +125,7 @@ class Ledger:
             return USD
         if caps.tokens is not None and self.spent.tokens >= caps.tokens:
             return TOKENS
-        if least is not None and (cap := self._broken(self.spent + least)) is not None:
+        if call is not None and (cap := self._broken(self.spent + call)) is not None:
             return cap
         return MINUTES if caps.minutes is not None and wall_s >= 60.0 * caps.minutes else None
 

@@ -116,8 +116,8 @@ def test_the_cap_that_is_reached_is_named() -> None:
 
 def test_a_cap_is_reached_where_the_cheapest_call_has_no_room() -> None:
     ledger = after(call(1), Settled("1.1", 800, 0.9), caps=Caps(usd=1.0))
-    assert ledger.reached(least=Amount(usd=0.05)) is None
-    assert ledger.reached(least=Amount(usd=0.2)) == "usd"
+    assert ledger.reached(call=Amount(usd=0.05)) is None
+    assert ledger.reached(call=Amount(usd=0.2)) == "usd"
 
 
 def test_a_call_is_neither_reserved_nor_settled_twice() -> None:
