@@ -30,8 +30,7 @@ real judge, and what it timed means nothing beside a model that takes the same c
 {searches}
 
 Tokens of the server include answers that came after a search had ended; the ledger has what was open then, or
-when it was stopped and went on, at its reservation. `exhausted` before its minutes were over: an answer took
-longer, as a rule, than what was left of them.
+when it was stopped and went on, at its reservation.
 
 {endings}
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from evo.agency import Agency
 from evo.course import Course
 from evo.errands import Errand
+from evo.ledger import MINUTES
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import Batch, Birth
@@ -62,6 +63,7 @@ class Asking:
         self._tell, self._note = tell, note
         self._left_s = math.inf  # of the run
         self._stuck = False  # no model can be asked, and nothing else is left
+        self._late = False  # because none would answer in time
 
     def begin(self) -> None:
         """See ``Agency``."""
@@ -86,6 +88,8 @@ class Asking:
         """
         if self._settings.minutes is not None:
             self._left_s = 60.0 * self._settings.minutes - wall_s
+        if self._late:
+            return MINUTES
         refused = self._agency.refused if self._agency and not self._course.errands.open else None
         return self._course.ledger.reached(wall_s, refused)
 
@@ -135,6 +139,12 @@ class Asking:
             self.collect(WAIT_S)
         else:
             self._stuck = not self._course.errands.arrived
+            self._late = self._stuck and self._answers_come_late()
+
+    def _answers_come_late(self) -> bool:
+        """Whether models could be asked if there were more time."""
+        live = self._agency.live(self._course) if self._agency else []
+        return bool(live) and all(self._course.errands.usual_s(each.name) >= self._left_s for each in live)
 
     def _structural(self) -> bool:
         """Whether an operator that needs no model has something to start from."""

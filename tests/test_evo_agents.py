@@ -286,6 +286,18 @@ def test_a_cap_stops_the_run_before_it_is_passed_and_is_named(tmp_path: Path) ->
                 assert populations.check(run.path) == []
 
 
+def test_time_that_is_too_short_for_another_answer_is_named_as_what_stops_the_run(tmp_path: Path) -> None:
+    def slowly(body: Body) -> str:
+        if "# Your task" in body["messages"][-1]["content"]:
+            time.sleep(1.6)
+        return author(body)
+
+    with serving(slowly) as server:
+        chosen = {**ONLY, "minutes": 0.05}
+        with search(tmp_path, server, toolbox=nothing(), **chosen) as run:
+            assert run.status()["stopped"] == "minutes"
+
+
 def test_a_first_call_that_no_cap_has_room_for_ends_a_run_that_has_nothing_else(tmp_path: Path) -> None:
     with serving(author) as server, search(tmp_path, server, tokens=100) as run:
         assert (run.status()["stopped"], run.evaluations) == ("tokens", 0)
