@@ -90,7 +90,7 @@ class Agency:
         for first in (mended, self._counsel.question(ask, free, state, course)):
             if first is not None and self._sent(first, ask, course, tell) is None:
                 return True
-        question = self._delegation.question(ask, state, course, needed, left_s)
+        question = self._delegation.question(ask, free, state, course, needed)
         if question is None:
             return False
         self.refused = self._sent(question, ask, course, tell)

@@ -63,7 +63,6 @@ class Asking:
         self._tell, self._note = tell, note
         self._left_s = math.inf  # of the run
         self._stuck = False  # no model can be asked, and nothing else is left
-        self._late = False  # because none would answer in time
 
     def begin(self) -> None:
         """See ``Agency``."""
@@ -88,7 +87,7 @@ class Asking:
         """
         if self._settings.minutes is not None:
             self._left_s = 60.0 * self._settings.minutes - wall_s
-        if self._late:
+        if self._stuck and self._answers_come_late():
             return MINUTES
         refused = self._agency.refused if self._agency and not self._course.errands.open else None
         return self._course.ledger.reached(wall_s, refused)
@@ -139,7 +138,6 @@ class Asking:
             self.collect(WAIT_S)
         else:
             self._stuck = not self._course.errands.arrived
-            self._late = self._stuck and self._answers_come_late()
 
     def _answers_come_late(self) -> bool:
         """Whether models could be asked if there were more time."""

@@ -64,8 +64,8 @@ class Lineages:
         """Why it was no success; None: it was one, or nothing is known."""
         if verdict.status < Outcome.LOWERED:
             return f"{verdict.status} at {verdict.stage}"
-        before = [rank for rank in map(self._state.rank, born.parents) if rank is not None]
-        if verdict.rank is None or not before or verdict.rank > max(before):
+        before = self._state.best_rank(born.parents)
+        if verdict.rank is None or before is None or verdict.rank > before:
             return None
         return "not faster"
 
@@ -156,10 +156,10 @@ class Briefing:
         if verdict.rank is None or verdict.speedup is None:
             return str(heard.status)
         speed = f"{verdict.speedup:.2f} times the baseline's speed"
-        before = [rank for rank in map(state.rank, born.parents) if rank is not None]
-        if not before:
+        before = state.best_rank(born.parents)
+        if before is None:
             return speed
-        return f"{speed}, {math.exp(verdict.rank - max(before)):.2f} times its parent's"
+        return f"{speed}, {math.exp(verdict.rank - before):.2f} times its parent's"
 
     def _parent(self, id: int, floors: dict[str, float], diagnosis: Diagnosis | None) -> Parent:
         born, verdict = self._proposed(id), self._verdict_of(id)

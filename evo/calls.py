@@ -24,6 +24,7 @@ from operators.agents.models import ModelSettings
 from operators.agents.recorded import Answered, Asked, Failed, Record, Recorded, dump, load, request
 from populations.events import Certainty, Settled
 from populations.folder import CALLS
+from populations.text import put
 
 GONE = "the answer is not in the run's folder any more"
 
@@ -127,9 +128,7 @@ class Calls:
         if self._folder is None:
             return _sha(text)
         self._folder.mkdir(exist_ok=True)
-        draft = self._folder / f"{name}.new"
-        draft.write_text(text, encoding="utf-8")
-        draft.rename(self._folder / f"{name}.json")
+        put(self._folder / f"{name}.json", text.encode())
         return _sha(text)
 
     def _read(self, name: str) -> Record | None:

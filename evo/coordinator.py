@@ -12,26 +12,24 @@ one transaction.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from evo.agency import Agency
 from evo.asking import Asking
-from evo.confirming import confirmation, confirmed
 from evo.course import TUNE, Course
-from evo.device import Asked, Device
+from evo.device import Device
 from evo.inbox import Inbox, Taking
 from evo.ledger import EVALUATIONS
+from evo.promotions import Promotions
 from evo.settings import Settings
 from evo.strategy import Draft, Strategy
 from evo.stream import AHEAD, Batch, Birth, Stream
+from evo.watcher import Watcher
 from fitness.target import Admission, Alike, Built, Target
 from operators import configuration
 from populations.calibration import Calibration
-from populations.events import Calibrated, Event, Judged, Promoted, Proposed, Resumed, Stillborn, Stopped
-from populations.individual import Individual
+from populations.events import Calibrated, Event, Judged, Proposed, Resumed, Stillborn, Stopped
 from populations.kernel import Kernel
 from populations.log import EventLog
 from populations.state import State
@@ -39,23 +37,6 @@ from populations.verdict import Verdict
 
 SAME_CODE = "the same machine code"
 SAME_WORK = "the same work on what is timed"
-WELL_MEASURED = 10  # kernels that idle device time goes to
-PROMOTION_SHARE = 0.15  # of device time, before the closing measurements
-CLOSING_SHARE = 1 / 3  # of the time that a run may take, kept for them at most: few promotions tell little
-OVERTIME = 1.5  # times what it may take, after which closing measurements are left out
-
-
-class Watcher(Protocol):
-    """Whoever wants to see a run go by: a progress display, a test."""
-
-    def told(self, event: Event, state: State) -> None:
-        """An event was logged and applied."""
-
-    def doing(self, what: str) -> None:
-        """What happens now, in a few words."""
-
-    def note(self, line: str) -> None:
-        """Something that people should know, in a line."""
 
 
 class Coordinator:
@@ -98,10 +79,11 @@ class Coordinator:
         self._asking = (
             Taking(agency, strategy, *rest) if isinstance(agency, Inbox) else Asking(strategy, agency, *rest)
         )
+        self._promotions = Promotions(
+            state, course, settings, self._device, self._kernel, self._tell, watcher
+        )
         self._told_at = clock()
-        self._built: dict[int, Built] = {}  # of this batch, for its promotions
         self._stream = Stream(self._device, course, AHEAD * self._batch)
-        self._crowning: tuple[int, Asked[Verdict]] | None = None  # a promotion that was begun
         self._since_crown = 0  # kernels judged
 
     @property
@@ -126,16 +108,12 @@ class Coordinator:
             if resuming:
                 self._tell(Resumed(self._state.evaluations))
             self._asking.begin()
-            for event in list(self._state.waiting.values()):
-                built = self._device.rebuild(self._kernel(event.id))
-                self._told(event.id, built, self._screening(event.id, built))
-            self._crown()
+            left = [(id, self._device.rebuild(self._kernel(id))) for id in self._state.waiting]
+            self._judge(left)
             while (why := self.finished()) is None:
                 self.step()
             self._stream.drop()
-            self._crowned()
-            self._close()
-            self._confirm()
+            self._promotions.finish(self._wall_s)
             self._asking.finish()
             self._tell(Stopped(why))
         except KeyboardInterrupt:
@@ -149,7 +127,7 @@ class Coordinator:
 
     def finished(self) -> str | None:
         """Why no further ask is made; None while there is budget. Starting kernels are judged in any case."""
-        cap = self._asking.cap(self._wall_s() + self._closing_s())
+        cap = self._asking.cap(self._wall_s() + self._promotions.closing_s)
         if cap == EVALUATIONS:
             return cap
         if self._state.next_ask <= self._strategy.seeds:
@@ -175,10 +153,16 @@ class Coordinator:
         events, kernels, ready = self._births(proposals)
         self._tell(*events, kernels=kernels)
         self._watcher.doing("judging")
-        screenings = [(id, built, self._screening(id, built)) for id, built in ready]
-        for id, built, screening in screenings:
-            self._told(id, built, screening)
-        self._crown()
+        self._judge(ready)
+
+    def _judge(self, ready: Sequence[tuple[int, Built | Verdict]]) -> None:
+        """The verdicts of a batch, each a transaction of its own, and a claim of whoever seems best."""
+        built = {id: one for id, one in ready if isinstance(one, Built)}
+        screenings = {id: self._device.screen(one) for id, one in built.items()}
+        for id, one in ready:
+            verdict = self._device.screened(one, screenings[id]) if isinstance(one, Built) else one
+            self._tell(Judged(id, verdict))
+        self._promotions.crown(built)
 
     def _births(
         self, proposals: Sequence[Stillborn | Birth]
@@ -224,7 +208,7 @@ class Coordinator:
             self._await()
             return
         self._watcher.doing("proposing, building and judging")
-        found = self._stream.built(self._meanwhile)
+        found = self._stream.built(self._promotions.meanwhile)
         if isinstance(found, Stillborn):
             self._tell(found)
         else:
@@ -245,7 +229,8 @@ class Coordinator:
         self._tell(proposed, Judged(id, verdict), kernels=[admission.kernel])
         self._since_crown += 1
         if self._since_crown >= self._batch or draft.ask == self._strategy.seeds:
-            self._crown_beside()
+            self._since_crown = 0
+            self._promotions.beside()
 
     def _may_ask(self, ask: int) -> bool:
         """Whether budget and knowledge allow this ask before those under way have ended."""
@@ -253,29 +238,6 @@ class Coordinator:
         if limit is not None and self._state.evaluations + self._stream.births >= limit:
             return False
         return ask <= seeds or self._state.next_ask > seeds
-
-    def _meanwhile(self, idle_s: float) -> None:
-        """The device waits for a build: it measures one of the best for a claim, if there is time."""
-        if self._crowning is not None or not 0 < self._course.longest_promotion_s < idle_s:
-            return
-        for one in list(self._state.archive)[:WELL_MEASURED]:
-            if not self._state.champion(one.id):
-                self._promote(one.id)
-                break
-
-    def _crown_beside(self) -> None:
-        """What the last challenger came to, and the next one on its way: one for each so many verdicts."""
-        self._since_crown = 0
-        self._crowned()
-        if (challenger := self._challenger()) is not None:
-            self._crowning = challenger.id, self._device.promotion(self._kernel(challenger.id))
-
-    def _crowned(self) -> None:
-        """The verdict of a promotion that was begun."""
-        if self._crowning is not None:
-            id, promotion = self._crowning
-            self._crowning = None
-            self._tell(Promoted(id, self._device.promoted(self._kernel(id), promotion)))
 
     def _proposals(self) -> list[Stillborn | Birth]:
         """For as many asks as the batch and the budget have room for."""
@@ -300,77 +262,6 @@ class Coordinator:
         """Seconds that the run took, up to now."""
         return self._state.wall_s + max(0.0, self._clock() - self._told_at)
 
-    def _screening(self, id: int, built: Built | Verdict) -> Asked[Verdict] | None:
-        """A kernel on its way through the gate and the first timing; None where it was refused before."""
-        if not isinstance(built, Built):
-            return None
-        self._built[id] = built
-        return self._device.screen(built)
-
-    def _told(self, id: int, built: Built | Verdict, screening: Asked[Verdict] | None) -> None:
-        if isinstance(built, Built):
-            assert screening is not None
-            built = self._device.screened(built, screening)
-        self._tell(Judged(id, built))
-
-    def _crown(self) -> None:
-        """Measure again whoever seems to beat the champion: what people see as best was measured twice."""
-        while (challenger := self._challenger()) is not None:
-            self._promote(challenger.id)
-        self._built.clear()
-
-    def _challenger(self) -> Individual | None:
-        """The best kernel that was measured once, where there is no champion yet or it ranks above it."""
-        best = self._state.best
-        challenger = next((one for one in self._state.archive if not self._state.champion(one.id)), None)
-        if best is None or challenger is None:
-            return None
-        if not self._state.champion(best.id):
-            return challenger
-        spent = self._course.promotion_s > PROMOTION_SHARE * self._state.device_s
-        return challenger if challenger.fitness > best.fitness and not spent else None
-
-    def _promote(self, id: int) -> None:
-        self._watcher.doing("measuring a champion again")
-        built = self._built.get(id) or self._device.rebuild(self._kernel(id))
-        self._tell(Promoted(id, self._device.promote(built) if isinstance(built, Built) else built))
-
-    def _close(self) -> None:
-        """Measure the finalists again, unless nothing was judged since; whoever moves up has to pass too."""
-        for _ in range(2 * self._settings.finalists + 2):
-            stale = [id for id in self._finalists() if id not in self._course.fresh]
-            if not stale:
-                break
-            if self._wall_s() > OVERTIME * 60.0 * (self._settings.minutes or math.inf):
-                self._watcher.note(f"no time is left to measure {_named(stale)} again: earlier claims stand")
-                break
-            self._promote(stale[0])
-
-    def _confirm(self) -> None:
-        """Run the best kernel's exported file. One that does other things falls, and the next is run."""
-        for _ in range(self._settings.finalists + 1):
-            best = self._state.best
-            if best is None or confirmed(best, self._state):
-                return
-            self._watcher.doing("running what is exported")
-            events = confirmation(best, self._kernel(best.id), self._state, self._device)
-            self._tell(*events)
-            if not any(isinstance(event, Promoted) for event in events):
-                return
-            self._close()
-
-    def _finalists(self) -> list[int]:
-        """The best few and the best starting kernel."""
-        best = [one.id for one in self._state.archive][: self._settings.finalists]
-        seeds = [id for id in self._course.seeds if self._state.rank(id) is not None]
-        return [*best, *sorted(seeds, key=lambda id: -(self._state.rank(id) or 0.0))[:1]]
-
-    def _closing_s(self) -> float:
-        """Wall time to keep for the closing measurements, by what promotions took so far."""
-        closing = 1.1 * (self._settings.finalists + 1) * self._course.usual_promotion_s
-        minutes = self._settings.minutes
-        return closing if minutes is None else min(closing, CLOSING_SHARE * 60.0 * minutes)
-
     def _kernel(self, id: int) -> Kernel:
         return self._log.kernel(self._log.proposed(id).source_sha)
 
@@ -385,10 +276,6 @@ class Coordinator:
             self._state.apply(event, now)
             self._course.apply(event)
             self._watcher.told(event, self._state)
-
-
-def _named(ids: Sequence[int]) -> str:
-    return ("kernel " if len(ids) == 1 else "kernels ") + ", ".join(map(str, ids))
 
 
 def _known(draft: Draft, admission: Admission, twin: int, why: str) -> Stillborn:

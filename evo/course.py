@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 from evo.bandit import Bandit
 from evo.briefing import Lineages
@@ -117,6 +118,15 @@ class Course:
     def measured(self, seeds: bool = False) -> list[int]:
         """All kernels that have a rank, oldest first; or the starting kernels among them."""
         return [id for id in (self.seeds if seeds else self._measured) if self._state.rank(id) is not None]
+
+    def structures(self, most: int) -> list[int]:
+        """Measured kernels that a family begins with, latest first.
+
+        Args:
+            most: how many.
+        """
+        roots = (id for id in reversed(self._measured) if self._root[id] == id)
+        return list(islice((id for id in roots if self._state.rank(id) is not None), most))
 
     def twin(self, artifact_sha: str | None, timed_sha: str | None) -> int | None:
         """An earlier kernel that is as fast because it is the same: in all its machine code, or, where it was

@@ -101,20 +101,20 @@ class Delegation:
         ]
 
     def question(
-        self, ask: int, state: State, course: Course, needed: bool, left_s: float
+        self, ask: int, free: Sequence[ModelSettings], state: State, course: Course, needed: bool
     ) -> Question | None:
         """Which kernel a model is asked for now, if any.
 
         Args:
             ask: the next ask's number.
+            free: models that a request may go to.
             state, course: what is known.
             needed: whether nothing but a model can go on.
-            left_s: seconds until answers are of no use any more.
 
         Returns:
             None: no model is free, no agent applies, or a rewrite is worth more.
         """
-        if not (free := self.free(course, left_s)):
+        if not free:
             return None
         rng = Random(f"{self.settings.seed}:{ask}:{course.errands.begun}")
         arms = [Arm(agent.name, model.name) for agent in self._agents for model in free]

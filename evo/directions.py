@@ -63,7 +63,7 @@ class Directions:
     def _held(self, course: Course) -> defaultdict[Cell, list[int]]:
         """Measured structures by cell."""
         found = defaultdict[Cell, list[int]](list)
-        for id in [id for id in course.measured() if course.root(id) == id][-RECENT:]:
+        for id in course.structures(RECENT):
             found[self._cell(id)].append(id)
         return found
 
@@ -75,10 +75,9 @@ class Directions:
 
 def _known(ids: list[int], parent: int, state: State) -> str:
     """What the run knows of kernels that are like the parent in all other traits."""
-    ranks = [rank for rank in map(state.rank, ids) if rank is not None]
-    start = state.rank(parent)
-    if not ranks or start is None:
+    highest, start = state.best_rank(ids), state.rank(parent)
+    if highest is None or start is None:
         return "not tried yet: no measured kernel does this and otherwise resembles the parent"
-    count = "one does" if len(ranks) == 1 else f"{len(ranks)} do"
-    best = math.exp(max(ranks) - start)
+    count = "one does" if len(ids) == 1 else f"{len(ids)} do"
+    best = math.exp(highest - start)
     return f"of kernels that otherwise resemble the parent {count} this, at best with {best:.2f} of its speed"

@@ -107,8 +107,8 @@ class Memory:
         """Whether a child is better than its best parent; of a mended kernel, whether it is measured."""
         if verdict.rank is None:
             return False
-        before = [rank for rank in map(self._state.rank, born.parents) if rank is not None]
-        return not before or verdict.rank > max(before) + self._noise()
+        before = self._state.best_rank(born.parents)
+        return before is None or verdict.rank > before + self._noise()
 
     def _count(self, end: Proposed | Stillborn, better: bool) -> None:
         """What came of a child; one without parents says nothing of lessons."""

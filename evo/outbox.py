@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from evo.parcels import LARGEST, Damaged, Parcel, call_of, encoded, listed, read
 from populations.folder import PROPOSALS, FolderLock, RunError
+from populations.text import put
 
 
 class Outbox:
@@ -89,11 +89,7 @@ class Outbox:
         self.close()
 
     def _write(self, name: str, parcel: Parcel) -> None:
-        draft, content = self.folder / f"{name}.new", encoded(parcel)
+        content = encoded(parcel)
         if len(content) > LARGEST:
             content = encoded(replace(parcel, asked=None, answer=None))
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.folder / f"{name}.json")
+        put(self.folder / f"{name}.json", content, synced=True)

@@ -74,8 +74,7 @@ class Lines:
         self._say(line)
 
     def _say(self, line: str) -> None:
-        with suppress(OSError):  # nobody reads any more, or the disk is full: no reason to end the search
-            print(line, file=sys.stderr, flush=True)
+        saying.aside(line)
         self._said = time.monotonic()
 
     def __enter__(self) -> Lines:

@@ -177,7 +177,8 @@ class Proposing:
         asked, full = 0, None
         while True:
             while asked < wanted:
-                question = delegation.question(state.next_ask, state, course, True, math.inf)
+                free = delegation.free(course, math.inf)
+                question = delegation.question(state.next_ask, free, state, course, needed=True)
                 full = self._sent(question, calls) if question is not None else None
                 if question is None or full is not None:
                     break

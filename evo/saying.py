@@ -56,7 +56,7 @@ def calls(row: Mapping[str, Any]) -> str:
 
 def aside(line: str) -> None:
     """A line for people, beside what a command is about."""
-    with suppress(OSError):
+    with suppress(OSError):  # nobody reads any more, or the disk is full: no reason to end anything
         print(line, file=sys.stderr, flush=True)
 
 

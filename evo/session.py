@@ -17,13 +17,14 @@ import fitness
 from evo import models
 from evo.agency import Agency
 from evo.calls import Calls
-from evo.coordinator import Coordinator, Watcher
+from evo.coordinator import Coordinator
 from evo.folded import Search, found
 from evo.inbox import Inbox
 from evo.ledger import Caps
 from evo.settings import Settings, SettingsError, checked
 from evo.starting import admitted, built_in, given
 from evo.toolset import LANGUAGES, SUFFIXES, compose
+from evo.watcher import Watcher
 from fitness.card import ProblemCard
 from fitness.target import DeviceError, Target
 from fitness.verify import resolved
@@ -32,7 +33,7 @@ from populations.events import Started
 from populations.folder import RunError
 from populations.kernel import source_sha
 from populations.log import EventLog
-from populations.text import read_text
+from populations.text import put, read_text
 
 
 class Interrupted(KeyboardInterrupt):
@@ -229,9 +230,7 @@ def _keep_problem(card: ProblemCard, path: Path) -> None:
     with suppress(OSError, UnicodeDecodeError):
         text = read_text(Path(card.path))
         if source_sha(text.removeprefix("\N{BYTE ORDER MARK}")) == card.sha:
-            draft = path / f"{folders.PROBLEM}.new"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path / folders.PROBLEM)
+            put(path / folders.PROBLEM, text.encode())
 
 
 def _folder(run_dir: Path | None, problem: str) -> Path:

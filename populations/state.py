@@ -8,7 +8,7 @@ is kept of a kernel that is not among the best is a few numbers: its source and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from sys import intern
@@ -158,6 +158,10 @@ class State:
     def rank(self, id: int) -> float | None:
         """The latest rank of a kernel, also one that left the archive; None: not measured."""
         return self._ranking.rank(id)
+
+    def best_rank(self, ids: Iterable[int]) -> float | None:
+        """The highest of some kernels' ranks; None: none of them was measured."""
+        return max((rank for rank in map(self.rank, ids) if rank is not None), default=None)
 
     def champion(self, id: int) -> bool:
         """Whether a kernel was measured again for a claim."""

@@ -1,4 +1,4 @@
-"""Reading files that a user named or untrusted code left: whatever they really are, only so much is read."""
+"""Reading files that a user named or untrusted code left, only so much of them; writing our own whole."""
 
 from __future__ import annotations
 
@@ -22,6 +22,23 @@ def read_text(path: Path) -> str:
     if len(text) > MOST:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return text
+
+
+def put(path: Path, content: bytes, *, synced: bool = False) -> None:
+    """Write a file of our own whole or not at all; ``PATH.new`` is all that a kill leaves of it.
+
+    Args:
+        path: whatever is there is replaced.
+        content: of the file.
+        synced: whether it has to be on the disk, so that a machine that stops loses none of it.
+    """
+    draft = path.with_name(f"{path.name}.new")
+    with draft.open("wb") as file:
+        file.write(content)
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
+    draft.replace(path)
 
 
 def open_left(path: Path) -> BufferedReader:
