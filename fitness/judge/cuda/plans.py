@@ -162,19 +162,28 @@ def _kernel(folder: Path, spec: KernelSpec, binary: Binary) -> Any:
 
 
 class _Source:
-    """What Triton's launcher asks of the source of a kernel; equal for equal launchers."""
+    """What Triton's launcher asks of the source of a kernel; equal for equal launchers.
+
+    Constants are compiled in and all pointers launch alike. A launcher is told of neither, so that kernels
+    share theirs: Triton 3.6 runs the C compiler for each new one.
+
+    Attributes:
+        takes: which of the kernel's parameters a launch passes.
+    """
 
     def __init__(self, spec: KernelSpec) -> None:
-        self.fn = SimpleNamespace(arg_names=list(spec.parameters), launch_metadata=None)
-        self.signature = dict(spec.signature)
-        self.constants = {tuple(path): value for path, value in spec.constants}
-        self._key = (spec.parameters, tuple(spec.signature.items()))
+        kinds = list(spec.signature.values())
+        self.takes = tuple(at for at, kind in enumerate(kinds) if kind != "constexpr")
+        self.fn = SimpleNamespace(arg_names=[f"argument{at}" for at in self.takes], launch_metadata=None)
+        launched = ("*i8" if kinds[at].startswith("*") else kinds[at] for at in self.takes)
+        self.signature = dict(zip(self.fn.arg_names, launched, strict=True))
+        self.constants: dict[tuple[int, ...], object] = {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Source) and self._key == other._key
+        return isinstance(other, _Source) and self.signature == other.signature
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(tuple(self.signature.items()))
 
 
 @lru_cache(maxsize=KEPT)
@@ -214,8 +223,9 @@ def _direct(todo: CasePlan) -> dict[int, int]:
 
 def _step(step: plans.Step, kernels: dict[int, Any], storages: list[Tensor]) -> Run:
     if isinstance(step, plans.Launch):
-        launch = kernels[step.kernel][step.grid]
-        arguments = [_argument(argument, storages) for argument in step.arguments]
+        kernel = kernels[step.kernel]
+        launch = kernel[step.grid]
+        arguments = [_argument(step.arguments[at], storages) for at in kernel.src.takes]
         return lambda: launch(*arguments)
     into = _tensor(step.into, storages)
     if isinstance(step, plans.Fill):
