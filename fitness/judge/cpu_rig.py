@@ -53,6 +53,7 @@ class CpuRig:
     rounds = 15
     numerics = "device"
     fuses = False
+    repeats = True
     lost = False
     memory_bytes = None
 

@@ -93,7 +93,8 @@ class Gate:
         """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
 
         Small cases, and on request all, run twice in one process: what is remembered from a call shows. The
-        second run finds scratch memory as the first one left it, not poisoned.
+        second run finds scratch memory as the first one left it, not poisoned. In screenings it is Rig.repeats that
+        says whether small cases do.
 
         Raises:
             Failure: it died, wrote where it must not, or is wrong.
@@ -102,7 +103,8 @@ class Gate:
         blank = CaseVerdict(case.name, case.held_out, case.derived, Outcome.CORRECT)
         read_only = len(case.inputs) + len(case.parameters)
         small = sum(spec.nbytes for spec in case.arguments) < SMALL_BYTES
-        launches, limit_s = (2 if small or twice else 1), (SMALL_S if small else LARGE_S)
+        twice = twice or (small and (self._rig.repeats or stage is Stage.PROMOTION_GATE))
+        launches, limit_s = (2 if twice else 1), (SMALL_S if small else LARGE_S)
         worst = 0.0
         with closing(self._rig.sets(case.arguments, read_only, launches)) as sets:
             draws = [loaded.draw(key, ordinal) for ordinal in range(launches)]

@@ -169,6 +169,7 @@ class InterpreterRig:
     rounds = 0
     numerics = "interpreter"
     fuses = False
+    repeats = True
     lost = False
     memory_bytes: int | None = MEMORY_OF_CASES
 

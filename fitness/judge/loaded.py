@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fitness.card import Case
 from fitness.judge.arguments import flat_tensors
 from fitness.judge.inputs import generator, perturbed, redrawn
-from fitness.judge.place import in_place
+from fitness.judge.place import in_place, place
 from fitness.judge.program import Program
 from fitness.judge.refill import Refill
 from fitness.judge.structure import Kind, kind_of
@@ -88,6 +88,17 @@ class LoadedCase:
             return [Kind.FREE if tensor.is_floating_point() else Kind.CONSTANT for tensor in first]
         return kinds
 
+    @cached_property
+    def _redrawn(self) -> bool:
+        """Whether a distribution gives all values, so that of the file's own only the shapes matter."""
+        return self.case.distribution is not None and all(kind is Kind.FREE for kind in self.kinds)
+
+    def _blank(self) -> list[Tensor]:
+        return [
+            torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=place())
+            for spec in self.case.inputs
+        ]
+
     def draw(self, key: str, ordinal: int = 0, *, checking: bool = True) -> Draw:
         """Data that depends on the key, the case and the ordinal alone.
 
@@ -98,7 +109,7 @@ class LoadedCase:
         """
         seed = seed_of(key, self.case.name, ordinal)
         rng = generator(seed_of(seed, "values"))
-        own = self._program.draw_inputs(seed)
+        own = self._blank() if self._redrawn else self._program.draw_inputs(seed)
         with in_place():
             inputs = [
                 tensor

@@ -112,6 +112,8 @@ class Rig(Protocol):
         isolation: what verdicts say of it ("process", "plan", "weak").
         numerics: what verdicts say of it ("device", "interpreter").
         fuses: whether checks of timed outputs are worth compiling: where they would outlast the kernel.
+        repeats: whether a screening launches small cases twice. Host code may remember a call; a launch plan
+            could only in device memory, and would do so in timed launches, all of which are checked.
     """
 
     policies: tuple[str, ...]
@@ -119,6 +121,7 @@ class Rig(Protocol):
     isolation: str
     numerics: str
     fuses: bool
+    repeats: bool
 
     @property
     def lost(self) -> bool:

@@ -74,6 +74,7 @@ class CudaRig:
     rounds = 16
     numerics = "device"
     fuses = True
+    repeats = False
     isolation = "plan"
 
     def __init__(self, watched: Watched) -> None:
