@@ -368,7 +368,11 @@ def test_ending_a_run_saves_it_and_says_how_to_go_on(how: signal.Signals, tmp_pa
     path = tmp_path / "run"
     command = ["run", "softmax", *INSTANT, "--evaluations", "5000", "--run-dir", str(path)]
     with subprocess.Popen(
-        [sys.executable, "-m", "evo", *command], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-m", "evo", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),  # nohup may have started these tests
     ) as running:
         assert running.stderr is not None
         while "new best" not in running.stderr.readline():

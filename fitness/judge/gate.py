@@ -93,8 +93,8 @@ class Gate:
         """One case: every launch on fresh data and fresh poison, all outputs compared with float64.
 
         Small cases, and on request all, run twice in one process: what is remembered from a call shows. The
-        second run finds scratch memory as the first one left it, not poisoned. In screenings it is Rig.repeats that
-        says whether small cases do.
+        second run finds scratch memory as the first one left it, not poisoned. In screenings
+        Rig.repeats says whether small cases do.
 
         Raises:
             Failure: it died, wrote where it must not, or is wrong.
