@@ -61,6 +61,15 @@ def test_a_write_before_or_behind_a_buffer_shows(sets: DeviceSets) -> None:
         guard[at] ^= 1
 
 
+def test_the_first_harmed_set_of_several_is_told_of(sets: DeviceSets) -> None:
+    for k in range(2):
+        write_all(sets, k)
+    assert sets.damage(0, 2) is None
+    sets.inputs(1)[0][0, 0] += 1
+    assert sets.damage(0, 2) == "input x was changed"
+    assert sets.damage(0) is None
+
+
 def test_a_changed_input_shows_however_large(sets: DeviceSets, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SPECS[0].nbytes < COPIED_BYTES
     write_all(sets, 0)

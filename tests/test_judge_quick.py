@@ -54,12 +54,12 @@ def test_it_gives_the_number_of_the_plain_comparison(
     allowed = bounds(softmax.tolerance, [x], [], want, softmax.case.outputs)
     plain = compare([out], want, allowed, scale=TWICE).max_error
     assert plain > 1
-    assert fused.error(Draw([x], []), [out]) == pytest.approx(plain, rel=1e-3)
+    assert fused.errors([(Draw([x], []), [out])]) == [pytest.approx(plain, rel=1e-3)]
 
 
 def test_right_outputs_pass(softmax: LoadedCase, fused: Quick, sets: DeviceSets) -> None:
-    checker(softmax, quick=fused)(sets, 0)
-    assert fused.error(Draw(sets.inputs(0), []), sets.outputs(0)) <= 1
+    checker(softmax, quick=fused)(sets, 1)
+    assert fused.errors([(Draw(sets.inputs(0), []), sets.outputs(0))])[0] <= 1
 
 
 @pytest.mark.parametrize("wrong", [0.9, float("nan"), float("inf")])
@@ -68,14 +68,14 @@ def test_one_wrong_element_is_refused_with_its_place(
 ) -> None:
     sets.outputs(0)[0][7, 11] = wrong
     with pytest.raises(WrongOutput) as refusal:
-        checker(softmax, quick=fused)(sets, 0)
+        checker(softmax, quick=fused)(sets, 1)
     assert refusal.value.evidence is not None
     assert refusal.value.evidence.index == (7, 11)
 
 
 def test_tensors_of_other_shapes_are_left_to_the_plain_comparison(fused: Quick) -> None:
     x = torch.randn(3, 5)
-    assert fused.error(Draw([x], []), [torch.softmax(x, -1)]) == float("inf")
+    assert fused.errors([(Draw([x], []), [torch.softmax(x, -1)])]) == [float("inf")]
 
 
 def test_a_bound_of_very_many_steps_is_not_fused(monkeypatch: pytest.MonkeyPatch) -> None:

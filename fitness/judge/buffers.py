@@ -115,12 +115,14 @@ class ArgumentSets:
     def inherit(self, k: int) -> None:
         """Nothing to do: a library's memory is its own and outlives a call anyway."""
 
-    def damage(self, k: int) -> str | None:
-        """What is wrong with set ``k`` whatever its values, as a phrase; None where nothing is."""
-        beside, left = self.redzone_damage(k), self.poison_left(k)
-        if beside:
-            return f"memory beside {beside} was overwritten"
-        return f"output {left} is not written everywhere" if left else None
+    def damage(self, first: int, count: int = 1) -> str | None:
+        """What is wrong with ``count`` sets whatever their values, as a phrase; None where nothing is."""
+        for k in range(first, first + count):
+            if beside := self.redzone_damage(k):
+                return f"memory beside {beside} was overwritten"
+            if left := self.poison_left(k):
+                return f"output {left} is not written everywhere"
+        return None
 
     def redzone_damage(self, k: int) -> str | None:
         """Name of an output of set ``k`` beside which something was written, else None."""

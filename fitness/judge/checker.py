@@ -15,11 +15,12 @@ from fitness.judge.loaded import Draw, LoadedCase
 from fitness.judge.quick import Quick, widened_narrow
 from fitness.judge.rig import Check, Sets, WrongOutput
 
+Piece = tuple[int, Draw, list[Tensor]]  # of a set: its first row, its data, its outputs
 TWICE = 2.0  # the bound, where the framework's float32 result stands for the reference
 
 
 def checker(loaded: LoadedCase, exact_share: float = 0.0, quick: Quick | None = None) -> Check:
-    """Compares a set's outputs with the framework's on the same inputs, at twice the bound.
+    """Compares a block's outputs with the framework's on the same inputs, at twice the bound.
 
     A secret share of the sets is judged by float64 at the plain bound instead. Where the bound is sampled,
     the comparison with the framework allows its largest value everywhere: sampling takes longer than a block.
@@ -33,32 +34,33 @@ def checker(loaded: LoadedCase, exact_share: float = 0.0, quick: Quick | None = 
     sampled = None if loaded.tolerance is not None else _uniform_bounds(loaded)
     rng = SystemRandom()
 
-    def check(sets: Sets, index: int) -> None:
-        tensors, outputs = sets.inputs(index), sets.outputs(index)
-        damage = sets.damage(index)
+    def check(sets: Sets, count: int) -> None:
+        damage = sets.damage(0, count)
         if damage:
             raise WrongOutput(f"{damage} on case {case.name} in a timed launch")
-        draw = Draw(tensors[:inputs], tensors[inputs:])
-        exact = rng.random() < exact_share
-        found = judged(loaded, draw, outputs) if exact else nearly(draw, outputs)
+        pieces: list[Piece] = []
+        for index in range(count):
+            tensors, outputs = sets.inputs(index), sets.outputs(index)
+            draw = Draw(tensors[:inputs], tensors[inputs:])
+            if rng.random() < exact_share:
+                refuse(judged(loaded, draw, outputs))
+            else:
+                pieces += loaded.pieces(draw, outputs)
+        looks = [(part, shown) for _, part, shown in pieces]
+        errors = [math.inf] * len(pieces) if quick is None else quick.errors(looks)
+        for (first, part, shown), error in zip(pieces, errors, strict=True):
+            if not error <= 1.0:
+                refuse(moved(step_by_step(part, shown), first))
+
+    def step_by_step(part: Draw, shown: list[Tensor]) -> Comparison:
+        want = loaded.nearly(part.inputs, part.parameters)
+        read, held, want = (widened_narrow(ts) for ts in (part.inputs, part.parameters, want))
+        allowed = sampled or bounds(loaded.tolerance, read, held, want, case.outputs)
+        return compare(shown, want, allowed, scale=TWICE)
+
+    def refuse(found: Comparison) -> None:
         if not found.max_error <= 1.0:
             raise WrongOutput(describe(found, case.name) + " in a timed launch", found.evidence)
-
-    def nearly(draw: Draw, outputs: list[Tensor]) -> Comparison:
-        largest = 0.0
-        for first, part, shown in loaded.pieces(draw, outputs):
-            error = math.inf if quick is None else quick.error(part, shown)
-            if error <= 1.0:
-                largest = max(largest, error)
-                continue
-            want = loaded.nearly(part.inputs, part.parameters)
-            read, held, want = (widened_narrow(ts) for ts in (part.inputs, part.parameters, want))
-            allowed = sampled or bounds(loaded.tolerance, read, held, want, case.outputs)
-            found = compare(shown, want, allowed, scale=TWICE)
-            if found.evidence:
-                return moved(found, first)
-            largest = max(largest, found.max_error)
-        return Comparison(largest)
 
     return check
 

@@ -35,11 +35,17 @@ class Quick:
     def __init__(self, worst: dict[tuple[torch.Size, ...], Worst]) -> None:
         self._worst = worst
 
-    def error(self, draw: Draw, outputs: Sequence[Tensor]) -> float:
-        """The worst error in units of what is allowed: infinite or NaN where that cannot be told so."""
-        tensors = (*outputs, *draw.inputs, *draw.parameters)
-        worst = self._worst.get(_shapes(tensors))
-        return math.inf if worst is None else float(worst(*tensors))
+    def errors(self, looks: Sequence[tuple[Draw, Sequence[Tensor]]]) -> list[float]:
+        """Of each draw and its outputs the worst error in units of what is allowed.
+
+        Infinite or NaN where that cannot be told so. The device is waited for once.
+        """
+        found = []
+        for draw, outputs in looks:
+            tensors = (*outputs, *draw.inputs, *draw.parameters)
+            worst = self._worst.get(_shapes(tensors), _untold)
+            found.append(worst(*tensors))
+        return torch.stack(found).tolist() if found else []
 
 
 def quick(loaded: LoadedCase, scale: float) -> Quick | None:
@@ -102,6 +108,10 @@ def _fused(steps: Worst, tensors: Sequence[Tensor], outputs: int) -> Worst | Non
     except (RuntimeError, NotImplementedError, ProblemError, torch._dynamo.exc.TorchDynamoException):
         return None
     return compiled if right <= 1.0 and math.isclose(found, expected, rel_tol=0.02) else None
+
+
+def _untold(*tensors: Tensor) -> Tensor:
+    return torch.full((), math.inf, device=tensors[0].device)
 
 
 def _shapes(tensors: Sequence[Tensor]) -> tuple[torch.Size, ...]:

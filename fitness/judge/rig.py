@@ -65,14 +65,14 @@ class Sets(Protocol):
     def inherit(self, k: int) -> None:
         """Leave in set ``k``'s scratch what set ``k - 1``'s run left: allocators hand out old memory."""
 
-    def damage(self, k: int) -> str | None:
-        """What is wrong with set ``k`` whatever its values, as a phrase; None where nothing is."""
+    def damage(self, first: int, count: int = 1) -> str | None:
+        """What is wrong with ``count`` sets whatever their values, as a phrase; None where nothing is."""
 
     def close(self) -> None:
         """Give the memory back."""
 
 
-Check = Callable[[Sets, int], None]  # raises WrongOutput
+Check = Callable[[Sets, int], None]  # looks at so many sets, from the first; raises WrongOutput
 
 
 class Launcher(Protocol):

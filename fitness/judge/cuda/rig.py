@@ -290,8 +290,7 @@ class PlanContender:
 
     def check(self, count: int) -> None:
         """See Contender."""
-        for index in range(count):
-            self._check(self._course.sets, index)
+        self._check(self._course.sets, count)
 
     def close(self) -> None:
         """Give the graph and the buffers back."""

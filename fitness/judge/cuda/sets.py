@@ -93,9 +93,16 @@ class DeviceSets:
         for old, new in zip(self._scratch[k - 1], self._scratch[k], strict=True):
             new.data.copy_(old.data)
 
-    def damage(self, k: int) -> str | None:
+    def damage(self, first: int, count: int = 1) -> str | None:
         """See Sets."""
-        read, written = self.arguments[: self.read_only], self.arguments[self.read_only :]
+        ks = range(first, first + count)
+        found = torch.stack([torch.stack(self._flags(k)) for k in ks]).tolist()  # waits for the device once
+        told = (self._told(k, flags) for k, flags in zip(ks, found, strict=True))
+        return next(filter(None, told), None)
+
+    def _flags(self, k: int) -> list[Tensor]:
+        """Whether something beside set ``k`` was overwritten, each output left, each input changed."""
+        written = self.arguments[self.read_only :]
         guards = torch.stack([guard for buffer in self._all(k) for guard in buffer.guards])
         flags = [(guards != self._guard).any()]
         for spec, words, pattern in zip(written, self._words(k), self._patterns[k], strict=True):
@@ -103,10 +110,13 @@ class DeviceSets:
             flags.append(left.any() & (spec.dtype in (*_QUIET_NAN, "bool")))
         for buffer, seal in zip(self.buffers[k], self._seals[k], strict=False):
             flags.append((_words_of(self._seal(buffer.data)) != _words_of(seal)).any())
-        found = torch.stack(flags).tolist()
-        if found[0]:
+        return flags
+
+    def _told(self, k: int, flags: Sequence[bool]) -> str | None:
+        read, written = self.arguments[: self.read_only], self.arguments[self.read_only :]
+        if flags[0]:
             return f"memory beside {self._beside(k)} was overwritten"
-        for spec, wrong in zip((*written, *read), found[1:], strict=True):
+        for spec, wrong in zip((*written, *read), flags[1:], strict=True):
             if wrong and spec in written:
                 return f"output {spec.name} is not written everywhere"
             if wrong:
