@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 
 CONFIG = {
-    "ROWS": 2,
+    "ROWS": 4,
     "BLOCK": 4096,
-    "SLICE": 65536,
+    "SLICE": 131072,
     "STAGES": 5,
     "STREAM": 0,
     "num_warps": 8,
@@ -46,7 +46,7 @@ def products(
     sums = ()
     for _ in tl.static_range(ROWS):
         sums += (tl.zeros([BLOCK // WIDE], tl.float32),)
-    for start in tl.range(begin, tl.minimum(begin + SLICE, k), BLOCK, num_stages=STAGES):
+    for start in tl.range(begin, tl.minimum(begin + SLICE, k), BLOCK, num_stages=STAGES, disable_licm=True):
         inside = column < k - start
         right = tl.load(b + start, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)
         added = ()
@@ -58,7 +58,7 @@ def products(
         sums = added
     partial += tl.program_id(1) * m + first
     for row in tl.static_range(ROWS):
-        tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first, cache_modifier=".cg")
+        tl.store(partial + row, tl.sum(sums[row], axis=0), mask=row < m - first)
 
 
 @triton.jit
@@ -66,7 +66,7 @@ def merged(partial, out, m, slices, ROWS: tl.constexpr, SLICES: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     slice = tl.arange(0, SLICES)[:, None]
     inside = (slice < slices) & (row[None, :] < m)
-    part = tl.load(partial + slice * m + row[None, :], mask=inside, other=0.0, eviction_policy="evict_first")
+    part = tl.load(partial + slice * m + row[None, :], mask=inside, other=0.0)
     tl.store(out + row, tl.sum(part, axis=0), mask=row < m)
 
 
