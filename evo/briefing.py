@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -20,7 +21,7 @@ from operators.agents.answers import one_line
 from operators.agents.context import AgentBrief, Parent, ShownCase, Told, Tried
 from operators.agents.hearing import told
 from populations.calibration import Calibration
-from populations.events import Event, Judged, Proposed
+from populations.events import Event, Judged, Proposed, Stillborn
 from populations.kernel import Kernel
 from populations.learned import Diagnosis, Lesson
 from populations.profile import KernelProfile
@@ -29,6 +30,7 @@ from populations.text import read_text
 from populations.verdict import Outcome, Verdict
 
 REMEMBERED = 6  # attempts on a parent that its next agent is told of
+NOBODY, NO_CHILD = 0, "the answer gave no new kernel"  # of an attempt that nothing was born from
 
 
 class Lineages:
@@ -41,7 +43,8 @@ class Lineages:
     def __init__(self, state: State) -> None:
         self._state = state
         self._proposed: dict[int, Proposed] = {}
-        self._tried: dict[int, deque[Tried]] = defaultdict(lambda: deque(maxlen=REMEMBERED))
+        self._tried: dict[int, deque[tuple[int, Tried]]] = defaultdict(lambda: deque(maxlen=REMEMBERED))
+        self._numbers = count()
 
     def apply(self, event: Event) -> None:
         """Take in an event."""
@@ -51,14 +54,25 @@ class Lineages:
             case Judged(id, verdict):
                 born = self._proposed.pop(id, None)
                 if born and born.parents and (outcome := self._outcome(born, verdict)) is not None:
-                    one = Tried(id, born.operator, born.rationale, outcome)
-                    for parent in born.parents:
-                        self._tried[parent].append(one)
+                    self._note(born.parents, Tried(id, born.operator, born.rationale, outcome))
+            case Stillborn() if event.call is not None:
+                self._note(event.parents, Tried(NOBODY, event.operator, NO_CHILD, one_line(event.reason)))
 
     def of(self, parents: Sequence[int]) -> tuple[Tried, ...]:
         """Without success, oldest first."""
-        found = {one.id: one for parent in parents for one in self._tried.get(parent, ())}
-        return tuple(found[id] for id in sorted(found))[-REMEMBERED:]
+        found = dict(noted for parent in parents for noted in self._tried.get(parent, ()))
+        return tuple(found[number] for number in sorted(found))[-REMEMBERED:]
+
+    def _note(self, parents: Sequence[int], one: Tried) -> None:
+        """Of answers that gave no child, each operator's latest is enough."""
+        number = next(self._numbers)
+        for parent in parents:
+            tried = self._tried[parent]
+            if one.id == NOBODY:
+                alike = [each for each in tried if (each[1].id, each[1].operator) == (NOBODY, one.operator)]
+                for each in alike:
+                    tried.remove(each)
+            tried.append((number, one))
 
     def _outcome(self, born: Proposed, verdict: Verdict) -> str | None:
         """Why it was no success; None: it was one, or nothing is known."""

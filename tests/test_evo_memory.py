@@ -18,6 +18,7 @@ from test_evo_search import SEED
 import evo
 import populations
 from evo import session
+from evo.briefing import Lineages
 from evo.command import run_command_line
 from evo.course import TUNE, Course
 from evo.errands import COUNSEL, PROBE
@@ -29,6 +30,7 @@ from operators.agents.reflect import Reflect
 from operators.agents.writers import Mutate
 from populations.events import Diagnosed, Event, Judged, Proposed, Reflected, Reserved, Settled, Stillborn
 from populations.state import State
+from populations.testing import STARTED, a_failure, a_kernel, a_measurement, a_proposal
 
 HERE = __name__
 HELPS, HARMS = "Read every row once.", "Write every row twice."
@@ -302,3 +304,30 @@ def test_people_see_diagnoses_and_lessons(path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["diagnosis"]["evidence"] == [f"seen in {id}"]
     assert run_command_line(["replay", str(path), "--json"]) == 0
     assert HELPS in json.loads(capsys.readouterr().out)["lessons"]
+
+
+def test_an_author_hears_of_answers_that_gave_no_kernel_and_of_each_operator_the_latest_alone(
+    tmp_path: Path,
+) -> None:
+    silent = (
+        (3, "agent_mutate", "the source is cut off by the token limit", "3"),
+        (4, "agent_mutate", "the same work as kernel 2", "4"),
+        (5, "agent_edit", "line 7: 'system' is refused\nas such", "5"),
+        (6, "unroll", "no place to apply it", None),
+    )
+    with populations.EventLog.create(tmp_path / "run") as log:
+        log.append(STARTED)
+        kernels = [a_kernel(1), a_kernel(2)]
+        log.append(a_proposal(1), Judged(1, a_measurement(0.5)), kernels=kernels)
+        log.append(a_proposal(2, parents=(1,)), Judged(2, a_failure()))
+        log.append(*(Stillborn(ask, name, (1,), reason, call=call) for ask, name, reason, call in silent))
+        state = State(log)
+        lineages = Lineages(state)
+        for record in log.records():
+            state.apply(record.event, record.time)
+            lineages.apply(record.event)
+    assert [(one.id, one.operator, one.outcome) for one in lineages.of((1, 2))] == [
+        (2, "unroll", "incorrect at search_gate"),
+        (0, "agent_mutate", "the same work as kernel 2"),
+        (0, "agent_edit", "line 7: 'system' is refused as such"),
+    ]

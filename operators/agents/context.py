@@ -103,7 +103,11 @@ class Parent:
 
 @dataclass(frozen=True)
 class Tried:
-    """Something that was tried on this lineage, or in this run, and what came of it, in one line."""
+    """Something that was tried on this lineage, or in this run, and what came of it, in one line.
+
+    Attributes:
+        id: of the kernel that was born; 0: none was.
+    """
 
     id: int
     operator: str
