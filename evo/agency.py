@@ -11,16 +11,17 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from evo.calls import GONE, Arrival, Calls, prepared
+from evo.calls import GONE, Arrival, Calls, root_of, turn
 from evo.counsel import Counsel
 from evo.course import Course
 from evo.delegating import Delegation, Question
 from evo.errands import PROBE, Errand
 from evo.ledger import Amount
 from evo.mending import mending
+from evo.talking import Talking
 from operators.agents.models import ModelSettings
 from operators.agents.probe import Probe
-from operators.agents.recorded import Asked
+from operators.agents.recorded import Asked, request
 from operators.agents.spent import Spent
 from operators.proposal import Proposal
 from populations.events import Certainty, Event, Reserved, Settled
@@ -45,6 +46,7 @@ class Agency:
     def __init__(self, delegation: Delegation, calls: Calls, probes: Collection[Probe] = ()) -> None:
         self._delegation, self._calls, self._probes = delegation, calls, probes
         self._counsel = Counsel(delegation)
+        self._talking = Talking(delegation, calls)
         self.refused: Amount | None = None
 
     def begin(self, course: Course, tell: Tell) -> None:
@@ -74,7 +76,14 @@ class Agency:
             tell(self._counsel.heard(errand, stored.record if stored else None))
 
     def delegate(
-        self, ask: int, state: State, course: Course, tell: Tell, needed: bool, left_s: float
+        self,
+        ask: int,
+        state: State,
+        course: Course,
+        tell: Tell,
+        needed: bool,
+        left_s: float,
+        room: bool = True,
     ) -> bool:
         """Send one more question if that is worth it; whether one was sent.
 
@@ -84,8 +93,14 @@ class Agency:
             tell: logs.
             needed: whether nothing but a model can go on.
             left_s: seconds until answers are of no use any more.
+            room: whether there are evaluations for one more child; a conversation that goes on has its own.
         """
         free = self._delegation.free(course, left_s)
+        next_turn = self._talking.question(course.errands, free)
+        if next_turn is not None and self._sent(next_turn, ask, course, tell) is None:
+            return True
+        if not room:
+            return False
         mended = mending(course.errands, self._calls, free)
         for first in (mended, self._counsel.question(ask, free, state, course)):
             if first is not None and self._sent(first, ask, course, tell) is None:
@@ -98,7 +113,10 @@ class Agency:
 
     def _sent(self, question: Question, ask: int, course: Course, tell: Tell) -> Amount | None:
         """None: the question is on its way; else what it may cost, for which no cap has room."""
-        asked = prepared(_call(course).removesuffix(".1"), question.model, question.messages)
+        call = _call(course)
+        if question.talk is not None:
+            call = turn(question.talk, course.errands.talks[question.talk].turns + 1)
+        asked = request(call, question.model, question.messages, question.tools)
         if course.ledger.refusal(most(asked)) is not None:
             return most(asked)
         what = (question.parents, question.lessons, question.untold, question.mends)
@@ -114,18 +132,20 @@ class Agency:
         """Models that a prompt was too long for, and by how much."""
         return self._delegation.too_long
 
-    @staticmethod
-    def arrived(course: Course, taken: Collection[str]) -> Errand | None:
+    def arrived(self, course: Course, taken: Collection[str]) -> Errand | None:
         """The oldest errand whose answer waits for an ask.
 
         Args:
             course: what is known.
             taken: calls that asks under way use.
         """
-        return next((each for call, each in course.errands.arrived.items() if call not in taken), None)
+        waiting = (*course.errands.arrived.values(), *self._talking.waiting(course.errands))
+        return next((each for each in waiting if each.call not in taken), None)
 
-    def proposal(self, errand: Errand) -> Proposal | str:
+    def proposal(self, errand: Errand, course: Course) -> Proposal | str:
         """The child in an answer that arrived, or why there is none."""
+        if (talk := course.errands.talks.get(root := root_of(errand.call))) is not None:
+            return self._talking.proposal(root, talk)
         arrival = self._calls.answer(errand.call)
         if arrival is None:
             return GONE

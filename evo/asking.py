@@ -109,7 +109,7 @@ class Asking:
         asked: Stillborn | Birth | None = None
         errand = self._agency.arrived(self._course, batch.calls) if self._agency else None
         if self._agency is not None and errand is not None and ask > self._strategy.seeds:
-            asked = self._answered(ask, errand, self._agency.proposal(errand), batch)
+            asked = self._answered(ask, errand, self._agency.proposal(errand, self._course), batch)
         elif self._agency is None or ask <= self._strategy.seeds or self._structural():
             asked = self._asked(ask, batch)
         if asked is not None:
@@ -137,7 +137,7 @@ class Asking:
         if self._course.errands.open:
             self.collect(WAIT_S)
         else:
-            self._stuck = not self._course.errands.arrived
+            self._stuck = self._agency is None or self._agency.arrived(self._course, ()) is None
 
     def _answers_come_late(self) -> bool:
         """Whether models could be asked if there were more time."""
@@ -152,18 +152,23 @@ class Asking:
         """One more question to a model, where one is free and its answer has a place in the budget."""
         errands, limit = self._course.errands, self._settings.evaluations
         spoken_for = self._state.evaluations + births + errands.children
-        if self._agency is None or (limit is not None and spoken_for >= limit):
+        if self._agency is None:
             return False
+        room = limit is None or spoken_for < limit
         before = len(self._agency.too_long)
-        sent = self._agency.delegate(ask, self._state, self._course, self._tell, needed, self._left_s)
+        sent = self._agency.delegate(
+            ask, self._state, self._course, self._tell, needed, self._left_s, room
+        )
         for why in list(self._agency.too_long.values())[before:]:
             self._note(f"{why}; raise its context in the settings if it takes more")
         return sent
 
     def _answered(self, ask: int, errand: Errand, made: Proposal | str, batch: Batch) -> Stillborn | Birth:
         """What somebody's answer comes to. A duplicate is one: nobody else's child goes under its name."""
-        model = errand.model or None
-        draft = Draft(ask, errand.operator, errand.parents, None, Random(ask), model=model, call=errand.call)
+        model, operator = errand.model or None, errand.operator
+        if isinstance(made, Proposal):
+            operator = made.operator  # a kernel may be tried before one is handed in
+        draft = Draft(ask, operator, errand.parents, None, Random(ask), model=model, call=errand.call)
         if isinstance(made, str):
             return stillborn(draft, made)
         admission = self._device.admit(made.kernel)

@@ -17,6 +17,7 @@ from random import Random
 
 from evo.arms import Arm, Record, Usual, Weights, still_counted
 from evo.credit import Standings
+from operators.agents.explore import TRY, Explore
 from populations.events import Event, Judged, Promoted, Proposed, Reserved, Settled, Stillborn
 
 EXPLORED = 0.05  # share of asks that choose without regard to gains: credit is not all that matters
@@ -114,7 +115,7 @@ class Bandit:
         return Usual(1.0 / rate - 1.0, size, of.cost / of.asks if of.cost > 0 and of.asks > 0 else 1.0)
 
     def _asked(self, operator: str, model: str | None) -> Arm:
-        arm = Arm(operator, model or "")
+        arm = Arm(Explore.name if operator == TRY else operator, model or "")
         self._now += 1
         self._count(arm, asks=1.0, cost=self._weights.ask)
         return arm

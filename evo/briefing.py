@@ -16,8 +16,9 @@ from random import Random
 from evo.profiles import static_lines
 from fitness import machine
 from fitness.card import Case, ProblemCard, TensorSpec
-from operators.agents import problem
+from operators.agents import guides, problem
 from operators.agents.answers import one_line
+from operators.agents.chat import Tool
 from operators.agents.context import AgentBrief, Parent, ShownCase, Told, Tried
 from operators.agents.hearing import told
 from populations.calibration import Calibration
@@ -146,6 +147,21 @@ class Briefing:
             lessons=tuple(lessons),
             direction=direction,
         )
+
+    @property
+    def guide(self) -> Tool:
+        """The guide for authors, as a tool."""
+        return guides.tool(self._language, facts(self._language, None))
+
+    def known(self, id: int) -> Parent | None:
+        """A kernel as whoever makes one from it sees it; None: there is none that was judged."""
+        if self._verdict_of(id) is None:
+            return None
+        return self._parent(id, {}, None)
+
+    def parents(self, id: int) -> tuple[int, ...]:
+        """What a kernel was made from."""
+        return self._proposed(id).parents
 
     def profile(self, id: int) -> tuple[KernelProfile, ...]:
         """What the device functions of a kernel are made of; empty: not known."""

@@ -20,8 +20,7 @@ from operators.agents import chat
 from operators.agents.chat import Chat
 from operators.agents.client import Client
 from operators.agents.errors import Broken, ChatError
-from operators.agents.models import ModelSettings
-from operators.agents.recorded import Answered, Asked, Failed, Record, Recorded, dump, load, request
+from operators.agents.recorded import Answered, Asked, Failed, Record, Recorded, dump, load
 from populations.events import Certainty, Settled
 from populations.folder import CALLS
 from populations.text import put
@@ -111,8 +110,9 @@ class Calls:
                 sha[record.call] = self.keep(record)
 
         try:
-            Recorded(self._chats[asked.model], keep, asked.call.rpartition(".")[0]).ask(
-                chat.from_json(asked.messages), limit=asked.limit
+            root, _, number = asked.call.rpartition(".")
+            Recorded(self._chats[asked.model], keep, root, int(number) - 1).ask(
+                chat.from_json(asked.messages), chat.tools_from_json(asked.tools), asked.limit
             )
         except ChatError:
             pass  # it is a record
@@ -142,9 +142,14 @@ class Calls:
             return None  # damaged: as if it had not arrived
 
 
-def prepared(call: str, model: ModelSettings, messages: tuple[chat.Message, ...]) -> Asked:
-    """A request as it is stored and sent; ``call`` is a number in a run."""
-    return request(f"{call}.1", model, messages)
+def turn(root: str, number: int) -> str:
+    """The name of a call: the conversation's, and which of its requests it is."""
+    return f"{root}.{number}"
+
+
+def root_of(call: str) -> str:
+    """The conversation that a call belongs to."""
+    return call.rpartition(".")[0]
 
 
 def _text(record: Record) -> str:

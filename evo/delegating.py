@@ -18,8 +18,9 @@ from evo.course import Course
 from evo.directions import Directions
 from evo.settings import Control, Settings
 from operators.agents.answers import Unread
-from operators.agents.chat import Message
+from operators.agents.chat import Message, Tool
 from operators.agents.context import AgentBrief
+from operators.agents.explore import Explore
 from operators.agents.fitting import TooLong
 from operators.agents.models import ModelSettings
 from operators.agents.recorded import Answered, Failed
@@ -31,6 +32,7 @@ from populations.state import State
 LONG = 120  # lines from which a kernel is edited and not only rewritten
 ROUNDS = 2  # of drafts by every approach, while nothing is measured
 AGENTS: dict[str, Writer] = {writer.name: writer for writer in WRITERS}
+Agent = Writer | Explore
 Select = Callable[[State, Course, Random], tuple[int, int]]
 
 
@@ -45,6 +47,8 @@ class Question:
     lessons: tuple[int, ...] = ()
     untold: tuple[int, ...] = ()
     mends: str | None = None
+    tools: tuple[Tool, ...] = ()
+    talk: str | None = None  # the conversation that it goes on with
 
 
 class Delegation:
@@ -57,6 +61,7 @@ class Delegation:
         structural: the arms that need no model.
         select: two parents, which may be the same.
         kernel_of: the kernel of an individual.
+        explore: the agent that may try kernels, where there is a device to try them on.
 
     Attributes:
         settings, briefing, select: as given.
@@ -71,12 +76,14 @@ class Delegation:
         structural: Sequence[Arm],
         select: Select,
         kernel_of: Callable[[int], Kernel],
+        explore: Explore | None = None,
     ) -> None:
         self.settings, self.briefing, self.select = settings, briefing, select
         self._language, self._structural, self._kernel_of = language, structural, kernel_of
         self._directions = Directions(language, kernel_of, briefing.profile)
         self.too_long: dict[str, str] = {}
-        self._agents = [agent for agent in WRITERS if settings.weights.get(agent.name, 1.0) > 0]
+        every: tuple[Agent, ...] = WRITERS if explore is None else (*WRITERS, explore)
+        self._agents = {agent.name: agent for agent in every if settings.weights.get(agent.name, 1.0) > 0}
 
     def models(self, course: Course) -> list[ModelSettings]:
         """Those that are not left alone."""
@@ -117,13 +124,18 @@ class Delegation:
         if not free:
             return None
         rng = Random(f"{self.settings.seed}:{ask}:{course.errands.begun}")
-        arms = [Arm(agent.name, model.name) for agent in self._agents for model in free]
+        arms = [
+            Arm(agent.name, model.name)
+            for agent in self._agents.values()
+            for model in free
+            if not isinstance(agent, Explore) or course.errands.may_talk(model)
+        ]
         rival = [rng.choice(self._structural)] if self._structural and len(state.archive) else []
         every = [*arms, *([] if needed else rival)]
         for position in self._order(every, rng, course.bandit):
             if position >= len(arms):
                 return None
-            agent = AGENTS[arms[position].operator]
+            agent = self._agents[arms[position].operator]
             if (parents := self._parents(agent, state, course, rng)) is not None:
                 model = next(each for each in free if each.name == arms[position].model)
                 question = self._asked(agent, model, parents, state, course, rng)
@@ -150,7 +162,7 @@ class Delegation:
 
     def _asked(
         self,
-        agent: Writer,
+        agent: Agent,
         model: ModelSettings,
         parents: tuple[int, ...],
         state: State,
@@ -167,21 +179,22 @@ class Delegation:
             return None
         said = told[: len(prompt.brief.lessons)]  # those that fit
         lessons, kept_back = (tuple(held.number for held in each) for each in (said, untold))
-        return Question(agent.name, model, parents, prompt.messages, lessons, kept_back)
+        tools = agent.offered if isinstance(agent, Explore) else ()
+        return Question(agent.name, model, parents, prompt.messages, lessons, kept_back, tools=tools)
 
     def _brief(
-        self, agent: Writer, parents: tuple[int, ...], state: State, course: Course, rng: Random
+        self, agent: Agent, parents: tuple[int, ...], state: State, course: Course, rng: Random
     ) -> AgentBrief:
         direction, diagnoses = "", course.memory.diagnoses
         if isinstance(agent, Draft):
             approaches = APPROACHES.get(self._language, ("",))
             direction = approaches[course.errands.drafts % len(approaches)]
-        elif isinstance(agent, Mutate):
+        elif isinstance(agent, Mutate | Explore):
             direction = self._directions.toward(parents[0], state, course, rng)
         failures = course.lineages.of(parents)
         return self.briefing.of(parents, state.calibration, failures, direction, diagnoses=diagnoses)
 
-    def _parents(self, agent: Writer, state: State, course: Course, rng: Random) -> tuple[int, ...] | None:
+    def _parents(self, agent: Agent, state: State, course: Course, rng: Random) -> tuple[int, ...] | None:
         """Whom the agent may start from; None: it does not apply."""
         if isinstance(agent, Draft):
             return () if course.errands.drafts < self._drafts(state) else None

@@ -9,10 +9,13 @@ and may be sent again once (``evo.ledger``).
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
+from evo.calls import root_of
 from operators.agents.diagnose import Diagnose
+from operators.agents.explore import TRY, Explore
+from operators.agents.models import ModelSettings
 from operators.agents.reflect import Reflect
 from operators.agents.writers import Draft, Repair
 from populations.events import (
@@ -50,11 +53,38 @@ class Errand:
     mends: str | None = None
 
 
+@dataclass
+class Try:
+    """A kernel that a conversation tried: its id, or why there is none, and what its verdict took."""
+
+    id: int | None
+    reason: str = ""
+    device_s: float = 0.0
+
+
+@dataclass
+class Talk:
+    """A conversation in which a model tries kernels before it hands one in; its errand is the latest turn's.
+
+    Attributes:
+        errand: that turn.
+        turns: how many there were.
+        tried: the kernels that it tried, in order.
+        judging: one of them that waits for its verdict.
+    """
+
+    errand: Errand
+    turns: int = 0
+    tried: list[Try] = field(default_factory=list)
+    judging: int | None = None
+
+
 class Errands:
     """What is under way, what arrived, and what is left to do.
 
     Attributes:
         open: errands whose answers are not there, by call.
+        talks: conversations that go on, by their names, the oldest first.
         arrived: those whose answers wait for an ask, oldest first.
         counsel: those whose answers are no kernels and wait to be read.
         refused: those whose source admission refused and why, oldest first; their authors do not know yet.
@@ -66,6 +96,7 @@ class Errands:
 
     def __init__(self) -> None:
         self.open: dict[str, Errand] = {}
+        self.talks: dict[str, Talk] = {}
         self.arrived: dict[str, Errand] = {}
         self.counsel: dict[str, Errand] = {}
         self.refused: dict[str, tuple[Errand, str]] = {}
@@ -97,18 +128,26 @@ class Errands:
                 if event.call is not None:
                     self.used.add(event.call)
                     self._use(self.arrived.pop(event.call, None), event)
+                    self._turn(root_of(event.call), event)
                 answered = event.call is not None and event.model is not None
                 if isinstance(event, Proposed) and (answered or not event.parents):
                     self._born[event.id] = event
             case Judged(id, verdict) if id in self._born:
-                self._judge(self._born.pop(id), verdict.status)
+                born = self._born.pop(id)
+                self._judge(born, verdict.status)
+                talk = self.talks.get(root_of(born.call or ""))
+                if talk is not None and talk.judging == id:
+                    talk.tried[-1].device_s, talk.judging = verdict.device_s, None
             case Resumed():  # somebody may have mended what was wrong
                 self._failures.clear()
 
     @property
     def children(self) -> int:
         """How many errands may still come to a kernel."""
-        return len(self.arrived) + sum(errand.operator not in COUNSEL for errand in self.open.values())
+        quiet = sum(talk.errand.call not in self.open for talk in self.talks.values())
+        return (
+            len(self.arrived) + quiet + sum(errand.operator not in COUNSEL for errand in self.open.values())
+        )
 
     def repairable(self) -> list[int]:
         """Failed kernels of agents, or to start from, newest first, that are worth another attempt; none is
@@ -120,6 +159,11 @@ class Errands:
             for parent in errand.parents
         }
         return [id for id in reversed(self._broken) if id not in under_way]
+
+    def may_talk(self, model: ModelSettings) -> bool:
+        """Whether a model may begin one more conversation."""
+        under_way = sum(talk.errand.model == model.name for talk in self.talks.values())
+        return model.tools and under_way < model.parallel
 
     def off(self, model: str, parallel: int) -> str | None:
         """Why a model is left alone; None: it is not.
@@ -139,6 +183,9 @@ class Errands:
 
     def _begin(self, errand: Errand) -> None:
         self.open[errand.call] = errand
+        if errand.operator == Explore.name:
+            talk = self.talks.setdefault(root_of(errand.call), Talk(errand))
+            talk.errand, talk.turns = errand, talk.turns + 1
         self.drafts += _is_draft(errand)
         if errand.mends is not None:
             self.refused.pop(errand.mends, None)
@@ -152,6 +199,19 @@ class Errands:
             while len(self.refused) > REFUSALS:
                 del self.refused[next(iter(self.refused))]
 
+    def _turn(self, root: str, end: Proposed | Stillborn) -> None:
+        """An ask tried a kernel for a conversation, or ended it."""
+        talk = self.talks.get(root)
+        if talk is None:
+            return
+        if end.operator != TRY:
+            del self.talks[root]
+        elif isinstance(end, Proposed):
+            talk.tried.append(Try(end.id))
+            talk.judging = end.id
+        else:
+            talk.tried.append(Try(None, end.reason))
+
     def _settle(self, event: Settled) -> None:
         errand = self.open.pop(event.call, None)
         if errand is None:
@@ -159,9 +219,12 @@ class Errands:
             return
         if event.certainty is Certainty.UNKNOWN:
             self.drafts -= _is_draft(errand)
-            self.lost[errand.call] = errand
+            talk = self.talks.pop(root_of(errand.call), None)
+            if talk is None or talk.turns == 1:  # else what came before would have to be said again
+                self.lost[errand.call] = errand
             return
-        (self.counsel if errand.operator in COUNSEL else self.arrived)[errand.call] = errand
+        if errand.operator != Explore.name:
+            (self.counsel if errand.operator in COUNSEL else self.arrived)[errand.call] = errand
         self._took.setdefault(errand.model, deque(maxlen=RECENT)).append(event.seconds)
         if event.failure is None:
             self._failures[errand.model] = 0

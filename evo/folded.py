@@ -18,6 +18,7 @@ from evo.delegating import Delegation
 from evo.ledger import Caps, Ledger
 from evo.settings import Settings
 from evo.strategy import Strategy
+from evo.talking import explorer
 from evo.toolset import LANGUAGES, Mixture, compose, structure
 from fitness import machine
 from fitness.card import ProblemCard
@@ -52,8 +53,8 @@ class Search:
     strategy: Strategy
     kernel_of: Callable[[int], Kernel]
 
-    def delegation(self) -> Delegation:
-        """What models are asked."""
+    def delegation(self, device: bool = True) -> Delegation:
+        """What models are asked; ``device``: whether there is one on which they may try kernels."""
         assert self.state.started is not None
         log, seed = self.log, self.state.started.seed
         briefing = Briefing(
@@ -68,8 +69,9 @@ class Search:
         mutate = self.toolbox.mutate.func
         structural = mutate.arms if isinstance(mutate, Mixture) else [Arm(getattr(mutate, "name", "mutate"))]
         return Delegation(
-            self.settings, briefing, self.language, structural, self.strategy.select, self.kernel_of
-        )
+            self.settings, briefing, self.language, structural, self.strategy.select, self.kernel_of,
+            explorer(briefing) if device else None,
+        )  # fmt: skip
 
 
 def found(log: EventLog, settings: Settings, toolbox: base.Toolbox | None = None) -> Search:

@@ -18,7 +18,7 @@ from typing import Any
 from evo import models
 from evo.agency import most
 from evo.asking import Asking
-from evo.calls import Arrival, Calls, prepared
+from evo.calls import Arrival, Calls, turn
 from evo.delegating import Delegation, Question
 from evo.errands import PROBE
 from evo.folded import Search, found
@@ -30,6 +30,7 @@ from evo.stream import Batch
 from fitness.target import Admission
 from operators.agents.models import ModelSettings
 from operators.agents.probe import Probe
+from operators.agents.recorded import request
 from populations.events import Certainty, Event, Reserved, Resumed, Settled, Stillborn
 from populations.folder import PROBLEM
 from populations.kernel import Kernel
@@ -132,7 +133,7 @@ class Proposing:
         for line in opened.lines:
             self._note(line)
         self._charge(opened.probes)
-        calls, delegation = Calls(None, opened.chats), self._search.delegation()
+        calls, delegation = Calls(None, opened.chats), self._search.delegation(device=False)
         try:
             self._converse(wanted, calls, delegation)
         except KeyboardInterrupt:
@@ -193,7 +194,7 @@ class Proposing:
     def _sent(self, question: Question, calls: Calls) -> str | None:
         """Announce a request and make it; the cap, where one has no room for it."""
         id = self._outbox.next_id()
-        asked = prepared(id, question.model, question.messages)
+        asked = request(turn(id, 1), question.model, question.messages)
         cost = most(asked)
         if (cap := self._refusal(cost)) is not None:
             return cap

@@ -195,7 +195,7 @@ def _model(value: Any, where: str) -> ModelSettings:
         for key in value:
             if key not in known:
                 raise SettingsError(f"{where}: models: unknown key {key!r}{nearest(key, known)}")
-            if isinstance(value[key], bool):
+            if isinstance(value[key], bool) and key != "tools":
                 raise SettingsError(f"{where}: models: {key} is no yes or no")
         if "url" not in value and "key_env" not in value:
             value = {**value, "key_env": OPENAI_KEY}

@@ -27,6 +27,7 @@ import operators
 from evo.arms import Arm
 from evo.bandit import Bandit, shuffled
 from evo.settings import Settings, SettingsError, nearest
+from operators.agents.explore import Explore
 from operators.agents.writers import WRITERS
 from operators.proposal import Brief, Operator, Proposal
 from populations.kernel import Kernel, source_sha
@@ -82,7 +83,7 @@ def compose(language: str, settings: Settings) -> base.Toolbox:
         SettingsError: a weight for an operator that does not exist, or a plug-in that cannot be loaded.
     """
     found = [*operators.builtin(language), *(_operator(name) for name in settings.operators)]
-    agents = WRITERS if settings.models else ()
+    agents = (*WRITERS, Explore) if settings.models else ()
     known = {member.name for member in (*found, *agents)}
     for name in settings.weights:
         if name not in known:

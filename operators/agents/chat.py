@@ -150,6 +150,15 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     )
 
 
+def tools_from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
+    """Tools as a model was told of them; whoever reads its answer does what it calls for."""
+    return tuple(Tool(each["name"], each["description"], each["parameters"], _elsewhere) for each in data)
+
+
+def _elsewhere(_: Mapping[str, Any]) -> ToolResult:
+    raise NotImplementedError("a tool that was read from a record does nothing")
+
+
 def size(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
     """Tokens of a whole request, rather too many than too few (see ``operators.agents.tokens``)."""
     from operators.agents.tokens import PER_MESSAGE, count

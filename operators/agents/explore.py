@@ -17,12 +17,14 @@ from operators.agents.answers import Unread, Written, one_line
 from operators.agents.chat import Answer, Chat, Message, Tool, ToolCall, ToolResult
 from operators.agents.context import AgentBrief
 from operators.agents.errors import ChatError
-from operators.agents.fitting import TooLong, fitted
+from operators.agents.fitting import Fitted, TooLong, fitted
+from operators.agents.models import ModelSettings
 from operators.agents.offer import Offer
 from operators.agents.spent import Spent
 from operators.proposal import Proposal
 from populations.kernel import Kernel
 
+TRY = "agent_try"  # the operator of a kernel that is tried before one is handed in
 HAND_IN = "hand_in"
 RESULT = 8000  # characters of a tool's answer
 SPARE = 2048  # tokens of the context that the first turn leaves to the others
@@ -54,22 +56,41 @@ class Explore:
             raise ValueError(f"{HAND_IN!r} is taken: it ends the conversation")
         self._tools, self._budget = tuple(tools), budget or Budget()
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """All that the model may call."""
+        return (*self._tools, _HAND_IN)
+
     def __call__(self, brief: AgentBrief, chat: Chat) -> Offer[Proposal]:
         """One child, or why there is none."""
-        offered = (*self._tools, _HAND_IN)
-        prompt = fitted(
+        prompt = self.prompt(brief, chat.settings)
+        if isinstance(prompt, TooLong):
+            return Offer(None, prompt.reason, model=chat.settings.name)
+        return replace(self.talk(prompt.messages, brief, chat), left_out=prompt.left_out)
+
+    def prompt(self, brief: AgentBrief, model: ModelSettings) -> Fitted | TooLong:
+        """How the conversation begins."""
+        return fitted(
             lambda less: prompts.conversation("explore", less, budget=self._budget),
             brief,
-            chat.settings,
-            offered,
-            spare=min(SPARE, chat.settings.room // 4),
+            model,
+            self.offered,
+            spare=min(SPARE, model.room // 4),
         )
-        model = chat.settings.name
-        if isinstance(prompt, TooLong):
-            return Offer(None, prompt.reason, model=model)
-        talk = _Talk(chat, brief, offered, self._budget, list(prompt.messages))
+
+    def talk(self, messages: Sequence[Message], brief: AgentBrief, chat: Chat) -> Offer[Proposal]:
+        """The conversation from its first question on. What ``chat`` or a tool raises ends it, but for
+        a ``ChatError``.
+
+        Args:
+            messages: the first question, as ``prompt`` makes it.
+            brief: of it only language, entry and the parents' sources count.
+            chat: the model.
+        """
+        talk = _Talk(chat, brief, self.offered, self._budget, list(messages))
         found = talk.ended()
-        offer: Offer[Proposal] = Offer(None, "", talk.spent, prompt.left_out, model, talk.failure)
+        model = chat.settings.name
+        offer: Offer[Proposal] = Offer(None, "", talk.spent, (), model, talk.failure)
         if isinstance(found, Unread):
             return replace(offer, reason=found.reason)
         why = found.rationale or f"{model} gave no reason"
@@ -151,7 +172,7 @@ class _Talk:
         if missing:
             return f"The argument {missing[0]!r} is missing."
         if tool is _HAND_IN:
-            read = self._handed_in(arguments)
+            read = handed(arguments, self._brief)
             return f"Not taken: {read.reason}." if isinstance(read, Unread) else read
         if n >= CALLS or self._device_s >= self._budget.device_s:
             return f"Not done: at most {CALLS} calls a turn, and none when the device's seconds are spent."
@@ -167,15 +188,26 @@ class _Talk:
             f"[left: {max(turns, 0)} turns, {max(tokens, 0)} tokens, {max(seconds, 0.0):.0f} s of the device]"
         )
 
-    def _handed_in(self, arguments: Mapping[str, Any]) -> Written | Unread:
-        text, why = str(arguments.get("source", "")), one_line(str(arguments.get("rationale", "")))
-        tag = prompts.TAGS.get(self._brief.language, "")
-        read = self._source(Answer(text if "```" in text else prompts.fenced(text, tag)))
-        return read if isinstance(read, Unread) else Written(read.source, why or read.rationale)
-
     def _source(self, answer: Answer) -> Written | Unread:
-        known = [parent.kernel.source for parent in self._brief.parents]
-        return answers.source(answer, self._brief.language, known, self._brief.entry)
+        return _source(answer, self._brief)
+
+
+def handed(arguments: Mapping[str, Any], brief: AgentBrief) -> Written | Unread:
+    """The kernel in a tool's arguments ``source`` and ``rationale``.
+
+    Args:
+        arguments: as the model gave them.
+        brief: of it only language, entry and the parents' sources count.
+    """
+    text, why = str(arguments.get("source", "")), one_line(str(arguments.get("rationale", "")))
+    tag = prompts.TAGS.get(brief.language, "")
+    read = _source(Answer(text if "```" in text else prompts.fenced(text, tag)), brief)
+    return read if isinstance(read, Unread) else Written(read.source, why or read.rationale)
+
+
+def _source(answer: Answer, brief: AgentBrief) -> Written | Unread:
+    known = [parent.kernel.source for parent in brief.parents]
+    return answers.source(answer, brief.language, known, brief.entry)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

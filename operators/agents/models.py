@@ -32,6 +32,7 @@ class ModelSettings:
         timeout_s: seconds for one attempt, connection to last byte.
         retries: attempts after the first.
         system: name of the role of instructions: "system", "developer", or "user" for a model without.
+        tools: whether it can call functions: it may then try kernels before it hands one in.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ModelSettings:
     timeout_s: float = 600.0
     retries: int = 2
     system: str = "system"
+    tools: bool = False
 
     def __post_init__(self) -> None:
         if wrong := _fault(self):

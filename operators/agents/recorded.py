@@ -133,10 +133,11 @@ class Recorded:
         chat: who answers.
         record: told of each record, from the thread that asks; what it raises ends the request.
         call: name of this use of the chat, such as the number of the ask; its requests are ``call.1`` and on.
+        asked: how many of them there were before.
     """
 
-    def __init__(self, chat: Chat, record: Callable[[Record], None], call: str) -> None:
-        self._chat, self._record, self._call, self._asked = chat, record, call, 0
+    def __init__(self, chat: Chat, record: Callable[[Record], None], call: str, asked: int = 0) -> None:
+        self._chat, self._record, self._call, self._asked = chat, record, call, asked
 
     @property
     def settings(self) -> ModelSettings:
