@@ -110,8 +110,7 @@ class Calls:
                 sha[record.call] = self.keep(record)
 
         try:
-            root, _, number = asked.call.rpartition(".")
-            Recorded(self._chats[asked.model], keep, root, int(number) - 1).ask(
+            Recorded(self._chats[asked.model], keep, root_of(asked.call), number_of(asked.call) - 1).ask(
                 chat.from_json(asked.messages), chat.tools_from_json(asked.tools), asked.limit
             )
         except ChatError:
@@ -150,6 +149,11 @@ def turn(root: str, number: int) -> str:
 def root_of(call: str) -> str:
     """The conversation that a call belongs to."""
     return call.rpartition(".")[0]
+
+
+def number_of(call: str) -> int:
+    """Which of its conversation's requests a call is."""
+    return int(call.rpartition(".")[2])
 
 
 def _text(record: Record) -> str:

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from statistics import median
 
-from evo.calls import root_of
+from evo.calls import number_of, root_of
 from operators.agents.diagnose import Diagnose
 from operators.agents.explore import TRY, Explore
 from operators.agents.models import ModelSettings
@@ -55,11 +55,14 @@ class Errand:
 
 @dataclass
 class Try:
-    """A kernel that a conversation tried: its id, or why there is none, and what its verdict took."""
+    """A kernel that a conversation tried: its id, or why there is none.
+
+    ``device_s`` is what its verdict took; None: there is none yet.
+    """
 
     id: int | None
     reason: str = ""
-    device_s: float = 0.0
+    device_s: float | None = None
 
 
 @dataclass
@@ -68,15 +71,21 @@ class Talk:
 
     Attributes:
         errand: that turn.
-        turns: how many there were.
         tried: the kernels that it tried, in order.
-        judging: one of them that waits for its verdict.
     """
 
     errand: Errand
-    turns: int = 0
     tried: list[Try] = field(default_factory=list)
-    judging: int | None = None
+
+    @property
+    def turns(self) -> int:
+        """How many there were."""
+        return number_of(self.errand.call)
+
+    @property
+    def judging(self) -> int | None:
+        """The kernel that waits for its verdict."""
+        return self.tried[-1].id if self.tried and self.tried[-1].device_s is None else None
 
 
 class Errands:
@@ -137,7 +146,7 @@ class Errands:
                 self._judge(born, verdict.status)
                 talk = self.talks.get(root_of(born.call or ""))
                 if talk is not None and talk.judging == id:
-                    talk.tried[-1].device_s, talk.judging = verdict.device_s, None
+                    talk.tried[-1].device_s = verdict.device_s
             case Resumed():  # somebody may have mended what was wrong
                 self._failures.clear()
 
@@ -184,8 +193,7 @@ class Errands:
     def _begin(self, errand: Errand) -> None:
         self.open[errand.call] = errand
         if errand.operator == Explore.name:
-            talk = self.talks.setdefault(root_of(errand.call), Talk(errand))
-            talk.errand, talk.turns = errand, talk.turns + 1
+            self.talks.setdefault(root_of(errand.call), Talk(errand)).errand = errand
         self.drafts += _is_draft(errand)
         if errand.mends is not None:
             self.refused.pop(errand.mends, None)
@@ -208,7 +216,6 @@ class Errands:
             del self.talks[root]
         elif isinstance(end, Proposed):
             talk.tried.append(Try(end.id))
-            talk.judging = end.id
         else:
             talk.tried.append(Try(None, end.reason))
 

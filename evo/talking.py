@@ -9,6 +9,7 @@ the first thing that is not, it is interrupted, and that is what has to be done 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evo.briefing import Briefing
@@ -19,10 +20,10 @@ from operators.agents import prompts
 from operators.agents.answers import Unread, one_line
 from operators.agents.chat import Answer, Message, Tool, ToolResult, from_json
 from operators.agents.context import AgentBrief
-from operators.agents.errors import KINDS, Broken, ChatError
+from operators.agents.errors import Broken
 from operators.agents.explore import TRY, Explore, handed
 from operators.agents.models import ModelSettings
-from operators.agents.recorded import Failed
+from operators.agents.recorded import given
 from operators.proposal import Proposal
 from populations.kernel import Kernel
 
@@ -133,9 +134,7 @@ class _Retold:
         arrival = self._calls.answer(turn(self._root, self._asked))
         if arrival is None:
             raise Broken(GONE)
-        if isinstance(arrival.record, Failed):
-            raise KINDS.get(arrival.record.kind, ChatError)(arrival.record.reason, arrival.record.spent)
-        return arrival.record.answer
+        return given(arrival.record)
 
 
 def explorer(briefing: Briefing, tried: Call | None = None) -> Explore:
@@ -153,10 +152,8 @@ def explorer(briefing: Briefing, tried: Call | None = None) -> Explore:
             return ToolResult(f"There is no kernel {one_line(str(id), 20)} that you may read.")
         return ToolResult(prompts.rendered("look", parent=parent, parents=briefing.parents(parent.id)))
 
-    def never(_: Mapping[str, Any]) -> ToolResult:
-        raise NotImplementedError("nothing is tried before a conversation begins")
-
-    return Explore((Tool(*_TRY, tried or never), Tool(*_LOOK, look), briefing.guide))
+    trying = _TRY if tried is None else replace(_TRY, call=tried)
+    return Explore((trying, replace(_LOOK, call=look), briefing.guide))
 
 
 def _tried(talk: Talk, brief: AgentBrief, briefing: Briefing) -> Call:
@@ -172,7 +169,7 @@ def _tried(talk: Talk, brief: AgentBrief, briefing: Briefing) -> Call:
             raise _Tries(Kernel(read.source, brief.language), read.rationale or "tried before handing in")
         if one.id is None:
             return ToolResult(f"Not tried: {one.reason}.")
-        return ToolResult(prompts.rendered("tried", parent=briefing.known(one.id)), one.device_s)
+        return ToolResult(prompts.rendered("tried", parent=briefing.known(one.id)), one.device_s or 0.0)
 
     return tried
 
@@ -186,7 +183,7 @@ def _quiet(errands: Errands) -> list[tuple[str, Talk]]:
     ]
 
 
-_TRY = (
+_TRY = Tool(
     "try_kernel",
     "Have a kernel built, checked on the cases, and timed; one evaluation of the search. Answers what a "
     "verdict says: what is wrong and where, or the speed, and what the binary takes.",
@@ -199,7 +196,7 @@ _TRY = (
         "required": ["source"],
     },
 )
-_LOOK = (
+_LOOK = Tool(
     "look_at",
     "Read a kernel of this search by its number: its source, its verdict, and what it was made from.",
     {

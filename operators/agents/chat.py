@@ -54,6 +54,10 @@ class ToolResult:
     device_s: float = 0.0
 
 
+def _elsewhere(_: Mapping[str, Any]) -> ToolResult:
+    raise NotImplementedError("this tool only tells a model what it may call")
+
+
 @dataclass(frozen=True)
 class Tool:
     """A function that a model may call.
@@ -63,13 +67,13 @@ class Tool:
         description: when to use it and what it answers.
         parameters: JSON schema of its arguments, an object.
         call: does it, given the arguments as plain JSON data; what it raises ends the conversation, so what
-            the model may learn from is a result.
+            the model may learn from is a result. Left out where somebody else does it.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
-    call: Callable[[Mapping[str, Any]], ToolResult] = field(compare=False)
+    call: Callable[[Mapping[str, Any]], ToolResult] = field(default=_elsewhere, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """What the model is told of it."""
@@ -152,11 +156,7 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 def tools_from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
     """Tools as a model was told of them; whoever reads its answer does what it calls for."""
-    return tuple(Tool(each["name"], each["description"], each["parameters"], _elsewhere) for each in data)
-
-
-def _elsewhere(_: Mapping[str, Any]) -> ToolResult:
-    raise NotImplementedError("a tool that was read from a record does nothing")
+    return tuple(Tool(**each) for each in data)
 
 
 def size(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from operators.agents import answers, prompts
 from operators.agents import chat as chats
 from operators.agents.answers import Unread, Written, one_line
-from operators.agents.chat import Answer, Chat, Message, Tool, ToolCall, ToolResult
+from operators.agents.chat import Answer, Chat, Message, Tool, ToolCall
 from operators.agents.context import AgentBrief
 from operators.agents.errors import ChatError
 from operators.agents.fitting import Fitted, TooLong, fitted
@@ -218,11 +218,6 @@ def _arguments(call: ToolCall) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _ends(_: Mapping[str, Any]) -> ToolResult:
-    """Never called: the conversation ends with it."""
-    return ToolResult("")
-
-
 _HAND_IN = Tool(
     HAND_IN,
     "Hand in your kernel, whole; this ends the conversation.",
@@ -234,5 +229,4 @@ _HAND_IN = Tool(
         },
         "required": ["source", "rationale"],
     },
-    _ends,
 )

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from operators.agents import chat
@@ -188,7 +188,15 @@ class Replayed:
         known = self._answers[request_key(self._settings.name, messages, tools, limit)]
         if not known:
             raise Broken("no answer to this request was recorded")
-        record = known.popleft()
-        if isinstance(record, Answered):
-            return replace(record.answer)
-        raise KINDS.get(record.kind, ChatError)(record.reason, record.spent)
+        return given(known.popleft())
+
+
+def given(record: Answered | Failed) -> Answer:
+    """The answer once more.
+
+    Raises:
+        ChatError: of the kind that it failed with.
+    """
+    if isinstance(record, Answered):
+        return record.answer
+    raise KINDS.get(record.kind, ChatError)(record.reason, record.spent)
